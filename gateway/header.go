@@ -3,13 +3,21 @@ package gateway
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 )
 
-// hopByHop are the headers that belong to one connection, by canonical name.
-var hopByHop = map[string]bool{
-	"Connection": true, "Keep-Alive": true, "Proxy-Authenticate": true, "Proxy-Authorization": true,
-	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+// withheld reports whether a header of an answer does not go to the client, by its
+// canonical name: those of one connection, Pacer's own, and what a backend says of its own
+// host, which would be taken for ours. Cookies do not go up either.
+func withheld(name string) bool {
+	switch name {
+	case "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+		"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+		"X-Request-Id", "Alt-Svc", "Set-Cookie", "Strict-Transport-Security", "Clear-Site-Data":
+		return true
+	}
+	return strings.HasPrefix(name, "X-Pacer-") || strings.HasPrefix(name, "Access-Control-")
 }
 
 // copyHeader gives the client the headers of the backend's answer, less those
@@ -27,23 +35,15 @@ func (t *attempt) copyHeader(to http.Header) {
 			named = append(named, http.CanonicalHeaderKey(strings.TrimSpace(name)))
 		}
 	}
-	// What the backend says of its own host would be taken for ours; cookies do
-	// not go up either.
-	drop := map[string]bool{
-		"X-Request-Id": true, "Alt-Svc": true, "Set-Cookie": true, "Strict-Transport-Security": true, "Clear-Site-Data": true,
-	}
-	for _, name := range named {
-		drop[name] = true
-	}
 	if t.answer.form == formEvents || t.request.end.Decodes && t.answer.form == formDocument && !t.answer.whole {
 		// Events may be cut out, and an answer that proves to be none must break
 		// off, which nobody would see behind its last byte.
-		drop["Content-Length"] = true
+		named = append(named, "Content-Length")
 	}
+	secrets := t.backend.secrets()
 	for name, values := range from {
 		switch {
-		case hopByHop[name], drop[name], t.backend.tells(values):
-		case strings.HasPrefix(name, "X-Pacer-"), strings.HasPrefix(name, "Access-Control-"):
+		case withheld(name), slices.Contains(named, name), repeats(values, secrets):
 		case strings.HasPrefix(name, "X-Ratelimit-") && to[name] != nil: // the key's own limits count
 		case name == "Vary":
 			to[name] = append(to[name], values...)

@@ -37,9 +37,9 @@ func (b *backend) secrets() []string {
 	return all
 }
 
-// tells reports whether one of values, of a header, repeats a secret.
-func (b *backend) tells(values []string) bool {
-	return slices.ContainsFunc(b.secrets(), func(secret string) bool {
+// repeats reports whether one of values, of a header, repeats one of secrets.
+func repeats(values, secrets []string) bool {
+	return slices.ContainsFunc(secrets, func(secret string) bool {
 		return slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, secret) })
 	})
 }

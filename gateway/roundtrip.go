@@ -199,9 +199,9 @@ func readStart(r io.Reader, buf []byte) (n int, err error) {
 // retryHeaders returns what the answer says of trying again, by the headers that
 // SDKs read.
 func (u *roundTrip) retryHeaders() http.Header {
-	h := http.Header{}
+	h, secrets := http.Header{}, u.backend.secrets()
 	for _, name := range []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"} {
-		if v := u.resp.Header[name]; v != nil && !u.backend.tells(v) {
+		if v := u.resp.Header[name]; v != nil && !repeats(v, secrets) {
 			h[name] = v
 		}
 	}
