@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/clientconn"
+	"github.com/pacer-dev/pacer/internal/httpfield"
 )
 
 // authenticate finds the tenant whose key the client has shown.
@@ -49,16 +50,16 @@ func (p *setup) authenticate(r *http.Request) (*tenant, error) {
 // clientKey returns the key in Authorization, x-api-key, api-key or x-goog-api-key, or
 // that of a WebSocket of a browser, whichever comes first; "" when there is none.
 func clientKey(h http.Header) string {
-	if scheme, key, ok := strings.Cut(h.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+	if scheme, key, ok := strings.Cut(httpfield.First(h, "Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(key)
 	}
-	if key := h.Get("X-Api-Key"); key != "" {
+	if key := httpfield.First(h, "X-Api-Key"); key != "" {
 		return key
 	}
-	if key := h.Get("Api-Key"); key != "" {
+	if key := httpfield.First(h, "Api-Key"); key != "" {
 		return key
 	}
-	if key := h.Get("X-Goog-Api-Key"); key != "" {
+	if key := httpfield.First(h, "X-Goog-Api-Key"); key != "" {
 		return key
 	}
 	return keyOffered(h)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/httpfield"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
@@ -137,12 +138,12 @@ func (t *attempt) recognize(start []byte) error {
 		return t.recognizeTranslated(start)
 	}
 	u, a, end := &t.up, &t.answer, t.request.end
-	kind := mediaType(u.resp.Header.Get("Content-Type"))
+	kind := mediaType(httpfield.First(u.resp.Header, "Content-Type"))
 	streams := t.request.streams()
 	a.events = kind == "text/event-stream" || streams && beginsEvents(start)
 	known := a.events && (streams || end.Events) // the meter knows its last event
 	text := bytes.TrimLeft(start, " \t\r\n")
-	encoding := u.resp.Header.Get("Content-Encoding")
+	encoding := httpfield.First(u.resp.Header, "Content-Encoding")
 	switch isObject := len(text) == 0 || text[0] == '{'; {
 	case end.Stored, encoding != "" && encoding != "identity":
 		t.kind = answerGood
@@ -182,7 +183,7 @@ func (t *attempt) readFirst(start []byte) error {
 			return err
 		}
 	}
-	if a.whole && (end.Decodes || end.Documented() && mediaType(u.resp.Header.Get("Content-Type")) == "application/json") {
+	if a.whole && (end.Decodes || end.Documented() && mediaType(httpfield.First(u.resp.Header, "Content-Type")) == "application/json") {
 		if _, seen := a.meter.End(); seen.Bad { // while the client can still be told
 			a.drop(&t.memory)
 			return t.sendFailed(errGarbage, "answered with something that is not JSON")

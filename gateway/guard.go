@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"runtime/debug"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/httpfield"
 )
 
 type requestIDKey struct{}
@@ -32,11 +34,11 @@ func (c *idContext) Value(key any) any {
 // a handler panics.
 func (g *Gateway) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := r.Header.Get("X-Request-Id")
+		id := httpfield.First(r.Header, "X-Request-Id")
 		if !saneID(id) {
 			id = newID()
 		}
-		w.Header().Set("X-Request-Id", id)
+		w.Header()["X-Request-Id"] = []string{id}
 		if ofAnthropic(r) {
 			w.Header().Set("Request-Id", id) // where its SDKs look; a backend that has one of its own is heard there
 		}

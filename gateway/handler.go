@@ -70,8 +70,10 @@ func (g *Gateway) routes() http.Handler {
 		mux.HandleFunc(path, h)
 	}
 	// Most addresses are one path: those need no search.
+	paths := maps.Clone(table)
+	maps.DeleteFunc(paths, func(path string, _ http.HandlerFunc) bool { return strings.ContainsAny(path, "*{") })
 	direct := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h := table[r.URL.Path]; h != nil && r.URL.RawPath == "" && !strings.ContainsAny(r.URL.Path, "*{") {
+		if h := paths[r.URL.Path]; h != nil && r.URL.RawPath == "" {
 			h(w, r)
 			return
 		}

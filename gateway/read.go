@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/clientconn"
 	"github.com/pacer-dev/pacer/internal/endpoint"
+	"github.com/pacer-dev/pacer/internal/httpfield"
 	"github.com/pacer-dev/pacer/internal/openai"
 )
 
@@ -32,7 +33,7 @@ func (x *exchange) read() error {
 		return x.readSocket()
 	}
 	var err error
-	kind := r.http.Header.Get("Content-Type")
+	kind := httpfield.First(r.http.Header, "Content-Type")
 	if r.end.Form && isForm(kind) {
 		r.parsed, err = openai.PeekForm(r.body.bytes(), kind)
 	} else {
@@ -114,7 +115,7 @@ func (x *exchange) readBody() error {
 // bodySource returns where the body is read from; zip is nil if it was not
 // compressed.
 func (x *exchange) bodySource() (from io.Reader, zip *gunzip, err error) {
-	switch enc := strings.ToLower(strings.TrimSpace(x.request.http.Header.Get("Content-Encoding"))); enc {
+	switch enc := strings.ToLower(strings.TrimSpace(httpfield.First(x.request.http.Header, "Content-Encoding"))); enc {
 	case "", "identity":
 		return x.request.http.Body, nil, nil
 	case "gzip", "x-gzip":

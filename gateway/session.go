@@ -3,6 +3,8 @@ package gateway
 import (
 	"hash/fnv"
 	"math/rand/v2"
+
+	"github.com/pacer-dev/pacer/internal/httpfield"
 )
 
 // session is what the requests of one conversation have in common: the header
@@ -10,7 +12,7 @@ import (
 // that it goes on from. "" = nothing says.
 func (r *request) session() string {
 	for _, name := range []string{"X-Session-Id", "X-Litellm-Session-Id"} {
-		if id := r.http.Header.Get(name); id != "" {
+		if id := httpfield.First(r.http.Header, name); id != "" {
 			return id
 		}
 	}

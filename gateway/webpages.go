@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pacer-dev/pacer/internal/hostname"
+	"github.com/pacer-dev/pacer/internal/httpfield"
 )
 
 // pageError reports a request of a web page that may not use the gateway.
@@ -68,6 +69,6 @@ func (p *setup) judgePage(r *http.Request) error {
 // fetched reports whether h has a header of those by which browsers tell what a
 // request is for. A mode of cors alone is what fetch of Node sends, and so an SDK.
 func fetched(h http.Header) bool {
-	mode := h.Get("Sec-Fetch-Mode")
+	mode := httpfield.First(h, "Sec-Fetch-Mode")
 	return h["Sec-Fetch-Site"] != nil || h["Sec-Fetch-Dest"] != nil || h["Sec-Fetch-User"] != nil || mode != "" && mode != "cors"
 }

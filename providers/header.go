@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-dev/pacer/internal/httpfield"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
@@ -70,7 +71,7 @@ func (b *Backend) eachUpward(c Call, add func(name, value string)) {
 	ours := func(name string) bool { return b.headers[name] != nil }
 	typed, agent := false, false
 	for name, values := range c.Header {
-		name = textproto.CanonicalMIMEHeaderKey(name)
+		name, _ = httpfield.Canonical(name)
 		if withheld(name) || len(named) > 0 && slices.Contains(named, name) || ours(name) {
 			continue
 		}

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/textproto"
 	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/pacer-dev/pacer/internal/httpfield"
 )
 
 var (
@@ -124,10 +125,10 @@ func (a *answer) parse(head string) (status int, err error) {
 			break
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+		name, isName := httpfield.Canonical(name)
+		if !ok || !isName || !httpguts.ValidHeaderFieldValue(value) {
 			return 0, malformed("header", line) // a line that goes on with a blank is one
 		}
-		name = textproto.CanonicalMIMEHeaderKey(name)
 		value = strings.Trim(value, " \t")
 		if before := header[name]; before != nil {
 			header[name] = append(before, value)

@@ -3,12 +3,13 @@ package h1server
 import (
 	"bytes"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/pacer-dev/pacer/internal/httpfield"
 )
 
 // head is what the beginning of a request says.
@@ -109,13 +110,15 @@ func (h *head) fields(rest string) bool {
 		}
 		rest = after
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !httpguts.ValidHeaderFieldName(name) {
+		if !ok {
+			return false
+		}
+		if name, ok = httpfield.Canonical(name); !ok {
 			return false
 		}
 		if value = strings.Trim(value, " \t"); !httpguts.ValidHeaderFieldValue(value) {
 			return false
 		}
-		name = textproto.CanonicalMIMEHeaderKey(name)
 		switch name {
 		case "Host":
 			hosts++

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/http/httpguts"
+	"github.com/pacer-dev/pacer/internal/httpfield"
 )
 
 // heldBack is how much of an answer waits for more, or for its end, in bytes.
@@ -120,7 +120,7 @@ func (t *serving) ahead(status int) {
 
 // appendField appends a header, unless its name is none.
 func appendField(b []byte, name string, values []string) []byte {
-	if !httpguts.ValidHeaderFieldName(name) {
+	if _, ok := httpfield.Canonical(name); !ok {
 		return b
 	}
 	for _, v := range values {
@@ -157,7 +157,7 @@ func statusLine(b []byte, status int) []byte {
 // appendValue appends the value of a header. What could end it becomes blanks.
 func appendValue(b []byte, v string) []byte {
 	v = strings.Trim(v, " \t\r\n")
-	if !strings.ContainsAny(v, "\r\n") {
+	if strings.IndexByte(v, '\r') < 0 && strings.IndexByte(v, '\n') < 0 {
 		return append(b, v...)
 	}
 	for i := range len(v) {

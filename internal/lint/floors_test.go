@@ -35,7 +35,7 @@ var floors = []floor{
 	{"Ground", "tables, wire formats and idioms, which know nothing of routes and leases", []string{
 		"admin/signin", "dashboard", "sim",
 		"internal/upstream", "internal/statefile", "internal/atomicfile", "internal/benchfile", "internal/breaker", "internal/clientconn", "internal/credential",
-		"internal/relayloop", "internal/endpoint", "internal/h1client", "internal/h1server", "internal/hostname", "internal/keep", "internal/loadgen", "internal/logqueue", "internal/openai",
+		"internal/relayloop", "internal/endpoint", "internal/h1client", "internal/h1server", "internal/hostname", "internal/httpfield", "internal/keep", "internal/loadgen", "internal/logqueue", "internal/openai",
 		"internal/presets", "internal/realtime", "internal/report", "internal/spelling", "internal/sse", "internal/timings",
 		"internal/tokens", "internal/tracing", "internal/readfile",
 	}},

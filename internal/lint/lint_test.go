@@ -48,11 +48,11 @@ var arrows = map[string][]string{
 	"usage/redisusage": {"internal/redisconn", "share", "usage"},
 
 	"config":    {"internal/benchfile", "internal/hostname", "internal/presets", "internal/readfile", "internal/spelling", "internal/upstream", "router"},
-	"providers": {"internal/breaker", "internal/credential", "internal/endpoint", "internal/h1client", "internal/hostname", "internal/openai", "internal/readfile", "internal/sse", "internal/upstream"},
+	"providers": {"internal/breaker", "internal/credential", "internal/endpoint", "internal/h1client", "internal/hostname", "internal/httpfield", "internal/openai", "internal/readfile", "internal/sse", "internal/upstream"},
 	"translate": {"internal/openai", "internal/sse"},
 	"sim":       {}, // writer and reader must not share a bug
 
-	"gateway":                  {"batch", "config", "gateway/limit", "internal/clientconn", "internal/continuation", "internal/endpoint", "internal/hostname", "internal/keep", "internal/openai", "internal/realtime", "internal/relayloop", "internal/telemetry", "internal/tokens", "internal/tracing", "internal/upstream", "prefix", "profiles", "providers", "router", "translate", "usage"},
+	"gateway":                  {"batch", "config", "gateway/limit", "internal/clientconn", "internal/continuation", "internal/endpoint", "internal/hostname", "internal/httpfield", "internal/keep", "internal/openai", "internal/realtime", "internal/relayloop", "internal/telemetry", "internal/tokens", "internal/tracing", "internal/upstream", "prefix", "profiles", "providers", "router", "translate", "usage"},
 	"gateway/limit":            {"config"},
 	"picker":                   {"internal/openai", "providers"},
 	"gateway/limit/redislimit": {"gateway/limit", "internal/redisconn", "share"},
@@ -91,8 +91,9 @@ var arrows = map[string][]string{
 	"internal/clientconn": {},
 	"internal/credential": {"internal/readfile"},
 	"internal/endpoint":   {},
-	"internal/h1client":   {},
+	"internal/h1client":   {"internal/httpfield"},
 	"internal/hostname":   {},
+	"internal/httpfield":  {},
 	"internal/keep":       {},
 	"internal/lint":       {}, // tests alone
 	"internal/loadgen":    {},
@@ -108,7 +109,7 @@ var arrows = map[string][]string{
 	"internal/realtime":   {},
 	"internal/redistest":  {"config", "internal/must", "internal/redisconn"},
 	"internal/spelling":   {},
-	"internal/h1server":   {},
+	"internal/h1server":   {"internal/httpfield"},
 	"internal/relayloop":  {"internal/h1client"},
 	"internal/storemove":  {"config", "fleet", "internal/redisconn", "keys/rediskeys", "profiles", "profiles/curvesfile", "profiles/learn", "profiles/redisstore", "usage/redisusage"},
 	"internal/slofile":    {"config"},
