@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -77,14 +78,21 @@ func (h jsonLines) attr(b []byte, a slog.Attr) (to []byte, ok bool) {
 	return b, false
 }
 
+// plain is whether slog writes a byte of a text as it is.
+var plain = func() (p [256]bool) {
+	for c := ' '; c < 0x7f; c++ {
+		p[c] = !strings.ContainsRune(`"\<>&`, c)
+	}
+	return p
+}()
+
 // text appends s, if it is short and nothing of it has to be escaped.
 func (h jsonLines) text(b []byte, s string) (to []byte, ok bool) {
 	if len(s) > h.most {
 		return b, false
 	}
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c < ' ', c >= 0x7f, c == '"', c == '\\', c == '<', c == '>', c == '&':
+		if !plain[s[i]] {
 			return b, false
 		}
 	}
