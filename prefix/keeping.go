@@ -41,20 +41,30 @@ func (r *rate) mean(first float64) float64 { return (r.found + first) / (r.looke
 
 // rates are by age. What is older is there no more often than what is younger, so
 // an age that was not seen takes what its neighbours allow.
-type rates [ages]rate
+type rates struct {
+	of   [ages]rate
+	seen uint32 // a bit for each age that was looked for half a time or more
+}
+
+// see adds that a share x of something of that age, of weight w, was there.
+func (r *rates) see(age int, x, w float64) {
+	o := &r.of[age]
+	o.see(x, w)
+	if r.seen &^= 1 << age; o.looked >= 0.5 {
+		r.seen |= 1 << age
+	}
+}
 
 func (r *rates) at(age int, first float64) float64 {
 	least, most := 0.0, 1.0
-	for i := range r {
-		switch {
-		case r[i].looked < 0.5:
-		case i < age:
-			most = min(most, r[i].mean(first))
-		case i > age:
-			least = max(least, r[i].found/(r[i].looked+1))
-		}
+	for younger := r.seen & (1<<age - 1); younger != 0; younger &= younger - 1 {
+		most = min(most, r.of[bits.TrailingZeros32(younger)].mean(first))
 	}
-	return r[age].mean(max(min(first, most), least))
+	for older := r.seen &^ (2<<age - 1); older != 0; older &= older - 1 {
+		o := &r.of[bits.TrailingZeros32(older)]
+		least = max(least, o.found/(o.looked+1))
+	}
+	return r.of[age].mean(max(min(first, most), least))
 }
 
 // keeping is what a target's cache was seen to keep: by what was computed there
@@ -131,7 +141,7 @@ func (k *keeping) reaches(a age) bool {
 		return true
 	}
 	for i := a.tokens; i < ages; i++ {
-		if k.byTokens[i].found >= 0.5 {
+		if k.byTokens.of[i].found >= 0.5 {
 			return true
 		}
 	}
@@ -146,8 +156,12 @@ func (k *keeping) surely(a age, first float64) float64 {
 	if !k.reaches(a) {
 		first = 0
 	}
-	gone := 1 - k.chance(a, 1)
-	return k.chance(a, first) * max(1-4*gone, 0)
+	most := k.chance(a, 1)
+	there := most
+	if first != 1 {
+		there = k.chance(a, first)
+	}
+	return there * max(1-4*(1-most), 0)
 }
 
 // miss learns that so many tokens less were there than was expected, where that is no
@@ -165,6 +179,6 @@ func (k *keeping) see(a age, x, w float64) {
 	k.tokensWrong = k.tokensWrong*keep + off(k.byTokens.at(a.tokens, hoped))
 	k.timeWrong = k.timeWrong*keep + off(k.byTime.at(a.time, hoped))
 	k.kept.see(x, w)
-	k.byTokens[a.tokens].see(x, w)
-	k.byTime[a.time].see(x, w)
+	k.byTokens.see(a.tokens, x, w)
+	k.byTime.see(a.time, x, w)
 }

@@ -1,6 +1,7 @@
 package prefix
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -46,4 +47,33 @@ func TestACacheIsNotTakenForLargerThanWasSeen(t *testing.T) {
 	ask(next(), 2200, 2000)
 	others(180_000)
 	want("after 180,000, where as old was found", 1700, 2000)
+}
+
+// An age that was not seen takes what those that were allow: the younger from above,
+// the older from below.
+func TestRatesTakeWhatNeighboursAllow(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		var r rates
+		for range rnd.IntN(12) {
+			r.see(rnd.IntN(ages), rnd.Float64(), []float64{0.25, 0.5, 1, 8, 40}[rnd.IntN(5)])
+		}
+		for age := range ages {
+			first := rnd.Float64()
+			least, most := 0.0, 1.0
+			for i, o := range r.of {
+				switch {
+				case o.looked < 0.5:
+				case i < age:
+					most = min(most, (o.found+first)/(o.looked+1))
+				case i > age:
+					least = max(least, o.found/(o.looked+1))
+				}
+			}
+			want := (r.of[age].found + max(min(first, most), least)) / (r.of[age].looked + 1)
+			if got := r.at(age, first); got != want {
+				t.Fatalf("seed %d: the rate at age %d: got %v, want %v", seed, age, got, want)
+			}
+		}
+	}
 }
