@@ -19,9 +19,9 @@ type placement struct {
 	stood   bool           // in line, so that a grant may still come
 	counted bool           // in Gateway.running
 	back    bool           // it came back as it was told
+	now     bool           // it stands in no line
 	lease   router.Lease   // memory of the first one
 
-	now       bool   // it stands in no line
 	elsewhere string // the route that it was given to for a prompt that its own cannot take; "" = none
 }
 

@@ -27,6 +27,8 @@ type roundTrip struct {
 	ask         openai.Ask   // what usage the backend is asked for
 	relaxed     bool         // it did not take more
 	owed        bool         // the backend owes an answer
+	lacked      bool         // it has not the endpoint, and instead is sent
+	strip       providers.Strip
 	first       firstRead
 
 	model string // what the backend calls it; "" = as the client does
@@ -36,15 +38,13 @@ type roundTrip struct {
 	done   chan struct{}           // closed when send is over; nil = it has no goroutine of its own
 
 	instead   []substitute // what goes up where the backend lacks the endpoint, one after the other
-	lacked    bool         // it did
 	uncarried error        // why nothing can go up instead; nil = it can, or was not looked at
 	counted   int          // the tokens of a prompt, which the gateway itself answers with; 0 = it does not
 
 	onward *onward // what came before it, which goes up behind the prompt
 
-	strip providers.Strip
-	call  providers.Call
-	sent  time.Time // zero = it did not go up
+	call providers.Call
+	sent time.Time // zero = it did not go up
 
 	err      error // of sending
 	panicked any   // what send panicked with, in a goroutine of its own
