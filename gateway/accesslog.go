@@ -14,8 +14,8 @@ import (
 const maxLogAttrs = 32
 
 // writeLog writes the one access-log line of the request. It holds no text of
-// prompts or answers, and no key.
-func (s *settlement) writeLog(e telemetry.Exchange) {
+// prompts or answers, and no key. now is its time.
+func (s *settlement) writeLog(now time.Time, e telemetry.Exchange) {
 	x := s.x
 	level := slog.LevelInfo
 	if e.Outcome == outcomeUpstream || e.Outcome == outcomeCut {
@@ -63,7 +63,7 @@ func (s *settlement) writeLog(e telemetry.Exchange) {
 		attrs = append(attrs, slog.String("error", "the backend reported an error within its answer"))
 	}
 	// Not by LogAttrs, which would look for the caller's line in the source.
-	line := slog.NewRecord(time.Now(), level, "request", 0)
+	line := slog.NewRecord(now, level, "request", 0)
 	line.AddAttrs(attrs...)
 	_ = x.g.access.Handler().Handle(context.Background(), line)
 }

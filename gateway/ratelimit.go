@@ -64,6 +64,9 @@ func (o *order) estimatePrompt() {
 // limitHeaders says what the key has left, in the headers and the form that
 // OpenAI uses.
 func (t *tenant) limitHeaders(h http.Header) {
+	if t.limits == nil {
+		return
+	}
 	s := t.limits.State(time.Now())
 	set := func(what string, l limit.Left) {
 		if l.Limit == 0 {

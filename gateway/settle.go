@@ -66,14 +66,15 @@ func (s *settlement) account() {
 	if s.t != nil {
 		tokens = float64(s.t.usedPrompt()) + s.t.outputTokens()
 	}
-	s.x.permit.Settle(time.Now(), tokens)
+	now := time.Now()
+	s.x.permit.Settle(now, tokens)
 	e := s.telemetry()
 	s.x.g.metrics.Observe(e)
 	if s.t != nil {
 		s.t.spend(s.at, usage.Dollars(e.CostUSD))
 	}
 	s.x.letGoOfMoney()
-	s.writeLog(e)
+	s.writeLog(now, e)
 	s.endSpan(&e)
 }
 

@@ -19,7 +19,11 @@ type uploadDeadline struct {
 
 // next allows for the next read when got bytes are there.
 func (d *uploadDeadline) next(got int64) {
-	deadline := time.Now().Add(d.idle)
+	now := d.start
+	if got > 0 {
+		now = time.Now()
+	}
+	deadline := now.Add(d.idle)
 	if slowest := d.start.Add(d.idle + time.Duration(got)*time.Second/bodyRate); slowest.Before(deadline) {
 		deadline = slowest
 	}
