@@ -15,7 +15,15 @@ type worth struct {
 	y float64       // Σ w·y²
 	n float64
 
+	said saying // by the sums as they are
+
 	bound bound
+}
+
+// saying is what share returned. The zero value is to be asked for.
+type saying struct {
+	asked, ok    bool
+	share, least float64
 }
 
 // bound is what a token takes at most that was sent there before: of first tokens
@@ -78,6 +86,7 @@ func (t *worth) see(computed, cached, y float64, ahead int) {
 	}
 	t.y = t.y*keep + w*y*y
 	t.n = t.n*keep + 1
+	t.said = saying{}
 }
 
 // share is how much of what is called cached costs nothing, from 0 to 1, and least
@@ -91,6 +100,15 @@ func (t *worth) see(computed, cached, y float64, ahead int) {
 // below nothing, and what that is too little is put down to b. No token comes before its
 // prompt, so then there is none. That b may be nothing is still asked of the fit with one.
 func (t *worth) share() (share, least float64, ok bool) {
+	if s := &t.said; !s.asked {
+		s.asked = true
+		s.share, s.least, s.ok = t.fitted()
+	}
+	return t.said.share, t.said.least, t.said.ok
+}
+
+// fitted is share by the sums. It takes two fits, and each look at a target asks twice.
+func (t *worth) fitted() (share, least float64, ok bool) {
 	if t.n < leastFirsts {
 		return 0, 0, false
 	}

@@ -77,3 +77,40 @@ func TestALieIsNotAccounted(t *testing.T) {
 		}
 	}
 }
+
+// What the sums say is kept until a first token changes them.
+func TestTheShareIsOfTheSumsAsTheyAre(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 7))
+	var w worth
+	known := 0
+	for i := range 200 {
+		computed, cached := rnd.Float64()*8000, rnd.Float64()*8000
+		w.see(computed, cached, 0.05+computed*1e-4+cached*float64(i/50)*1e-5+0.01*rnd.Float64(), 0)
+		share, least, ok := w.fitted()
+		if ok {
+			known++
+		}
+		for range 2 {
+			if s, l, k := w.share(); s != share || l != least || k != ok {
+				t.Fatalf("behind %d first tokens: got %v, %v, %v, want %v, %v, %v", i+1, s, l, k, share, least, ok)
+			}
+		}
+	}
+	if known < 100 {
+		t.Errorf("the share was known %d times of 200, want 100 at least", known)
+	}
+}
+
+// What every look at a target asks twice: budget 5 ns.
+func BenchmarkShare(b *testing.B) {
+	var w worth
+	for i := range 20 {
+		w.see(float64(4000+i%3*1000), float64(i%4*2000), 0.2, 0)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, ok := w.share(); !ok {
+			b.Fatal("nothing is known")
+		}
+	}
+}
