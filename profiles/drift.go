@@ -110,10 +110,11 @@ func (d *drift) deviation() float64 {
 	return d.spread
 }
 
-// learn takes a residual that tells how far windows spread.
+// learn takes a residual that tells how far windows spread. One far beyond that tells of
+// something else: of a change, or of a curve that is young.
 func (d *drift) learn(residual float64) {
 	if s := d.deviation(); finite(residual) {
-		r := min(math.Abs(residual), mostSpread)
+		r := min(math.Abs(residual), spreadClip*s, mostSpread)
 		d.spread = max(leastSpread, math.Sqrt((1-spreadFollow)*s*s+spreadFollow*r*r))
 	}
 }
@@ -168,7 +169,7 @@ func (d *drift) see(residual, doubt, chance, memory float64) (step float64) {
 	default:
 		// Only what is no alarm tells of the usual spread, and the windows before
 		// one tell as little as they can.
-		d.learn(min(math.Abs(residual), spreadClip*d.spread))
+		d.learn(residual)
 	}
 	step = max(step, -max(memory, 0)-fasterStep, -mostStep)
 	if step = min(step, mostStep); step != 0 {

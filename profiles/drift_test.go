@@ -298,3 +298,26 @@ func TestWhatIsNotCountedYetIsNoChange(t *testing.T) {
 		}
 	}
 }
+
+// An engine that changes in its first minute is found by windows after it, however far
+// off those were that its curve was too young for.
+func TestAYoungEngineThatChangesIsFound(t *testing.T) {
+	for seconds, want := range map[float64]bool{judgedFrom / 2: false, judgedFrom: true} {
+		p := &profile{}
+		g := &group{profiles: []*profile{p}}
+		for _, off := range []float64{0.9, -0.6, 0.4} {
+			g.judge(judged{measured: 5, expected: 5 * math.Exp(-off)})
+		}
+		p.known.rows.T = seconds
+		found := false
+		for range 8 {
+			by, step := g.judge(judged{measured: 5, expected: 5 / 1.6})
+			if found = found || step != 0; by != 1 {
+				t.Errorf("after %v s of decoding a window counts %.2f times, want as it is", seconds, by)
+			}
+		}
+		if found != want {
+			t.Errorf("after %v s of decoding an engine that is 1.6 times slower is found: %v, want %v", seconds, found, want)
+		}
+	}
+}

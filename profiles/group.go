@@ -145,8 +145,8 @@ func (g *group) judge(all judged) (by, step float64) {
 	if t.foreign > (1-expectShare)*t.measured {
 		doubt = foreignDoubt
 	}
-	memory, mature := g.memory()
-	if !mature {
+	memory, age := g.memory()
+	if age < judgedFrom {
 		g.drift.learn(residual)
 		return 1, 0
 	}
@@ -158,7 +158,7 @@ func (g *group) judge(all judged) (by, step float64) {
 	} else {
 		g.far = 0
 	}
-	if g.far > 0 || hiccup && far > 0 {
+	if age >= matureSeconds && (g.far > 0 || hiccup && far > 0) {
 		by = t.expected / t.measured
 	}
 	return by, g.drift.see(residual, doubt, chance, memory)
@@ -198,22 +198,22 @@ func (g *group) spares(w *window, step float64) bool {
 	return alone && step <= farWindow*g.drift.deviation()+foreignDoubt
 }
 
-// matureSeconds is how much decoding the rows rest on before they are held
-// against a window: until then the windows are the better evidence.
-const matureSeconds = 60
+// judgedFrom is how many seconds of decoding the rows rest on before windows are held
+// against them, and matureSeconds before a window that is far too slow counts as expected:
+// until then it is as good evidence as the rows.
+const judgedFrom, matureSeconds = 20, 60
 
-// memory returns by how much, in ln, shifts have multiplied the seconds that the
-// targets of g rest on, and whether they rest on enough to tell that an engine
-// has changed.
-func (g *group) memory() (ln float64, mature bool) {
-	var pace, seconds float64
+// memory returns by how much, in ln, shifts have multiplied the seconds that the targets of
+// g rest on, and how many seconds those are.
+func (g *group) memory() (ln, seconds float64) {
+	var pace float64
 	for _, p := range g.profiles {
 		t := p.rowSeconds()
 		pace += t * (p.known.pace.Ln + p.shift.Pace())
 		seconds += t
 	}
 	if !(seconds > 0) {
-		return 0, false
+		return 0, 0
 	}
-	return pace / seconds, seconds >= matureSeconds
+	return pace / seconds, seconds
 }
