@@ -263,7 +263,7 @@ func (g *Gateway) createBatch(w http.ResponseWriter, r *http.Request, t *tenant)
 		}
 		return nil, err
 	}
-	give, err := g.hold()
+	give, err := g.hold(r, t)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ var (
 	errOverloaded  = errors.New("gateway: too many requests under way")
 	errShareTaken  = errors.New("gateway: the key's requests under way hold its half of limits.buffered")
 	errManyBodies  = errors.New("gateway: the key is sending as many bodies at once as one key may")
+	errManyFiles   = errors.New("gateway: the client has as many files on their way as one may")
 	errNoRoom      = errors.New("gateway: no descriptor or port for another connection")
 	errDraining    = errors.New("gateway: shutting down")
 	errAccount     = errors.New("gateway: what a backend's account keeps, beyond the key")
@@ -202,6 +203,7 @@ var fixedAnswers = []struct {
 	{errNoRoom, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: "The gateway has too many requests under way.", retryAfter: time.Second}},
 	{errShareTaken, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: "The requests of this key that are under way hold as many bytes as one key may (half of limits.buffered). Send this one when some of them have ended.", retryAfter: time.Second}},
 	{errManyBodies, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: "This key is sending as many request bodies at once as one key may (half of limits.streams). Send this one when some of them have arrived.", retryAfter: time.Second}},
+	{errManyFiles, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: fmt.Sprintf("This key, or this address, has as many files on their way as one may (%d uploads, and %d that are fetched or begun as batches). Send this one when some of them are through.", mostUploads/2, mostFiles/2), retryAfter: time.Second}},
 	{errDraining, answer{status: 503, typ: serverError, code: "draining", message: "This gateway is shutting down.", retryAfter: time.Second}},
 	{errFewPlaces, answer{status: 503, typ: serverError, code: "few_places", message: "No route has as many free places."}},
 	{errFree, answer{status: 400, typ: "invalid_request_error", code: "invalid_free", message: "free must be a number of places, from 1."}},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -17,27 +18,6 @@ import (
 	"github.com/pacer-dev/pacer/batch"
 	"github.com/pacer-dev/pacer/internal/openai"
 )
-
-// mostUploads is how many files may come in at once, and mostFiles how many may be
-// held to be read: each may be as large as a body.
-const mostUploads, mostFiles = 4, 16
-
-// fileRoom bounds the memory that files take: each channel holds a token for one.
-type fileRoom struct {
-	uploads chan struct{} // that comes in
-	whole   chan struct{} // that is held whole
-}
-
-// hold takes a place among those who hold a whole file; the place is given back by
-// calling give.
-func (g *Gateway) hold() (give func(), err error) {
-	select {
-	case g.fileRoom.whole <- struct{}{}:
-		return func() { <-g.fileRoom.whole }, nil
-	default:
-		return nil, errOverloaded
-	}
-}
 
 // forBatch is the purpose of files with requests; that of their answers begins so.
 const forBatch = "batch"
@@ -95,14 +75,15 @@ func (g *Gateway) listFiles(_ http.ResponseWriter, r *http.Request, t *tenant) (
 }
 
 func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, t *tenant) (any, error) {
-	select {
-	case g.fileRoom.uploads <- struct{}{}:
-		defer func() { <-g.fileRoom.uploads }()
-	default:
-		return nil, errOverloaded
+	p := g.setup.Load()
+	give, err := g.fileRoom.uploads.take(p.sharer(r, t))
+	if err != nil {
+		return nil, err
 	}
-	conf := g.setup.Load().conf
-	r.Body = http.MaxBytesReader(w, &patient{ReadCloser: r.Body, control: http.NewResponseController(w), idle: conf.Timeouts.Write}, conf.Limits.Body)
+	defer give()
+	conf := p.conf
+	pace := &paced{ReadCloser: r.Body, to: w, deadline: uploadDeadline{control: http.NewResponseController(w), start: time.Now(), idle: conf.Timeouts.Write}}
+	r.Body = http.MaxBytesReader(w, pace, conf.Limits.Body)
 	var sent bytes.Buffer // the form as it came, if it may have to go up
 	whole, passes := r.Body, g.keeps(t)
 	if passes {
@@ -121,6 +102,7 @@ func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, t *tenant) 
 	case err != nil:
 		return nil, err
 	}
+	pace.deadline.end()
 	now := time.Now()
 	f := batch.File{ID: "file-" + rand.Text(), Owner: t.name, Name: name, Purpose: purpose, Bytes: int64(len(content)), Created: now, Expires: now.Add(conf.Batches.Keep)}
 	if err := g.batches.AddFile(r.Context(), f, content); err != nil {
@@ -129,16 +111,21 @@ func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, t *tenant) 
 	return fileOf(f), nil
 }
 
-// patient gives a client time for each read, not for all of them.
-type patient struct {
+// paced is a body that has to come at bodyRate. However long that takes, the answer
+// has its time behind it.
+type paced struct {
 	io.ReadCloser
-	control *http.ResponseController
-	idle    time.Duration
+	to       http.ResponseWriter
+	deadline uploadDeadline
+	got      int64 // bytes
 }
 
-func (p *patient) Read(b []byte) (int, error) {
-	_ = p.control.SetReadDeadline(time.Now().Add(p.idle)) // one that knows none ends with its connection
-	return p.ReadCloser.Read(b)
+func (p *paced) Read(b []byte) (int, error) {
+	p.deadline.next(p.got)
+	extendWrite(p.to, 2*p.deadline.idle) // one of them for this wait
+	n, err := p.ReadCloser.Read(b)
+	p.got += int64(n)
+	return n, err
 }
 
 // readUpload reads the form of a file.
@@ -185,8 +172,11 @@ func readPart(part *multipart.Part) (name string, content []byte, err error) {
 
 func uploadError(err error) error {
 	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	switch {
+	case errors.As(err, &large):
 		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errSlowBody
 	}
 	return &bodyError{err: err}
 }
@@ -226,6 +216,11 @@ func (g *Gateway) showFile(_ http.ResponseWriter, r *http.Request, t *tenant) (a
 		if err != nil {
 			return nil, err
 		}
+		give, err := g.hold(r, t)
+		if err != nil {
+			return nil, err
+		}
+		defer give()
 		var size counter
 		if err := batch.WriteOutput(r.Context(), g.batches, o.job, o.good, &size); err != nil {
 			return nil, err
@@ -278,9 +273,19 @@ func (g *Gateway) sendFile(w http.ResponseWriter, r *http.Request, t *tenant) (a
 	if err != nil {
 		return nil, err
 	}
+	if !ok {
+		if _, err := g.fileOf(r, t, id); err != nil {
+			return nil, g.elsewhere(t, err)
+		}
+	}
+	give, err := g.hold(r, t)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
+	to := &timely{w: w, control: http.NewResponseController(w), start: time.Now(), idle: g.setup.Load().conf.Timeouts.Write}
 	if ok {
 		w.Header().Set("Content-Type", "application/jsonl")
-		to := &timely{w: w, control: http.NewResponseController(w), idle: g.setup.Load().conf.Timeouts.Write}
 		if err := batch.WriteOutput(r.Context(), g.batches, o.job, o.good, to); err != nil {
 			if !to.begun {
 				return nil, err
@@ -290,40 +295,35 @@ func (g *Gateway) sendFile(w http.ResponseWriter, r *http.Request, t *tenant) (a
 		g.logSimple(r, http.StatusOK, nil)
 		return nil, nil
 	}
-	if _, err := g.fileOf(r, t, id); err != nil {
-		return nil, g.elsewhere(t, err)
-	}
-	give, err := g.hold()
-	if err != nil {
-		return nil, err
-	}
-	defer give()
 	content, err := g.batches.Content(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
 	w.Header().Set("Content-Type", "application/jsonl")
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
-	_, _ = (&timely{w: w, control: http.NewResponseController(w), idle: g.setup.Load().conf.Timeouts.Write}).Write(content) // the client's loss if it is gone
+	_, _ = to.Write(content) // the client's loss if it is gone
 	g.logSimple(r, http.StatusOK, nil)
 	return nil, nil
 }
 
-// timely gives a client time for each write of up to 64 KiB, not for all of them.
+// timely gives a client time for each write of up to 64 KiB, and for all of them as
+// bodyRate has it.
 type timely struct {
 	w       io.Writer
 	control *http.ResponseController
+	start   time.Time
 	idle    time.Duration
+	gone    int64 // bytes
 	begun   bool
 }
 
 func (t *timely) Write(p []byte) (n int, err error) {
 	for len(p) > 0 {
 		t.begun = true
-		_ = t.control.SetWriteDeadline(time.Now().Add(t.idle))
 		part := p[:min(len(p), 64<<10)]
+		_ = t.control.SetWriteDeadline(slowest(t.start, t.idle, t.gone+int64(len(part))))
 		m, err := t.w.Write(part)
-		n += m
+		n, t.gone = n+m, t.gone+int64(m)
 		if err != nil {
 			return n, err
 		}

@@ -105,7 +105,7 @@ func New(o Options) (*Gateway, error) {
 		usage:    o.Usage,
 		batches:  o.Batches,
 		relays:   relays{loops: o.Loops, after: loopAfter},
-		fileRoom: fileRoom{uploads: make(chan struct{}, mostUploads), whole: make(chan struct{}, mostFiles)},
+		fileRoom: newFileRoom(),
 		started:  time.Now(),
 		load:     load{waiting: make(chan struct{}, 1)},
 		seed:     maphash.MakeSeed(),

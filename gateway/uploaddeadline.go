@@ -19,15 +19,7 @@ type uploadDeadline struct {
 
 // next allows for the next read when got bytes are there.
 func (d *uploadDeadline) next(got int64) {
-	now := d.start
-	if got > 0 {
-		now = time.Now()
-	}
-	deadline := now.Add(d.idle)
-	if slowest := d.start.Add(d.idle + time.Duration(got)*time.Second/bodyRate); slowest.Before(deadline) {
-		deadline = slowest
-	}
-	_ = d.control.SetReadDeadline(deadline) // a connection without deadlines has none
+	_ = d.control.SetReadDeadline(slowest(d.start, d.idle, got)) // a connection without deadlines has none
 }
 
 // end takes the deadline off: from here on the server itself reads ahead, to
