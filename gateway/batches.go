@@ -263,22 +263,26 @@ func (g *Gateway) createBatch(w http.ResponseWriter, r *http.Request, t *tenant)
 		}
 		return nil, err
 	}
-	give, err := g.hold(r, t)
+	p := g.setup.Load()
+	who, _ := p.sharer(r, t)
+	found, err := g.fileRoom.verdicts.of(r.Context(), who, checkedFile{ask.Input, ask.Endpoint}, func() (fileVerdict, error) {
+		give, err := g.fileRoom.hold(p, r, t)
+		if err != nil {
+			return fileVerdict{}, err
+		}
+		defer give()
+		return checkFile(r.Context(), g.batches, ask.Input, ask.Endpoint)
+	})
+	extendWrite(w, p.conf.Timeouts.Write) // it may have waited
 	if err != nil {
 		return nil, err
 	}
-	defer give()
-	content, err := g.batches.Content(r.Context(), ask.Input)
-	if err != nil {
-		return nil, err
-	}
-	in, problems := batch.ReadInput(content, ask.Endpoint)
 	now := time.Now()
 	j := batch.Job{
 		ID: "batch_" + rand.Text(), Owner: t.name, Endpoint: ask.Endpoint, Input: ask.Input, Window: ask.Window, Metadata: ask.Metadata,
-		Problems: problems, Total: in.Len(), Created: now, Expires: now.Add(window), Status: batch.InProgress,
+		Problems: found.problems, Total: found.lines, Created: now, Expires: now.Add(window), Status: batch.InProgress,
 	}
-	if len(problems) > 0 {
+	if len(found.problems) > 0 {
 		j.Status, j.Total = batch.Failed, 0
 	}
 	if err := g.batches.AddJob(r.Context(), j); err != nil {

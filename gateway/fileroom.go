@@ -11,10 +11,12 @@ import (
 // held to be read: each may be as large as a body.
 const mostUploads, mostFiles = 4, 16
 
-// fileRoom bounds the memory that files take. It is safe for concurrent use.
+// fileRoom bounds the memory, and the work, that files take. It is safe for concurrent
+// use.
 type fileRoom struct {
-	uploads halves // for one that comes in
-	whole   halves // for one that is held whole
+	uploads  halves // for one that comes in
+	whole    halves // for one that is held whole
+	verdicts verdicts
 }
 
 func newFileRoom() fileRoom {
@@ -75,8 +77,8 @@ func (p *setup) sharer(r *http.Request, t *tenant) (who string, alone bool) {
 }
 
 // hold takes a place among those who hold a whole file.
-func (g *Gateway) hold(r *http.Request, t *tenant) (give func(), err error) {
-	return g.fileRoom.whole.take(g.setup.Load().sharer(r, t))
+func (f *fileRoom) hold(p *setup, r *http.Request, t *tenant) (give func(), err error) {
+	return f.whole.take(p.sharer(r, t))
 }
 
 // slowest is until when more of a body has to have come, or gone, of which done bytes

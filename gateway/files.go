@@ -216,7 +216,7 @@ func (g *Gateway) showFile(_ http.ResponseWriter, r *http.Request, t *tenant) (a
 		if err != nil {
 			return nil, err
 		}
-		give, err := g.hold(r, t)
+		give, err := g.fileRoom.hold(g.setup.Load(), r, t)
 		if err != nil {
 			return nil, err
 		}
@@ -278,7 +278,7 @@ func (g *Gateway) sendFile(w http.ResponseWriter, r *http.Request, t *tenant) (a
 			return nil, g.elsewhere(t, err)
 		}
 	}
-	give, err := g.hold(r, t)
+	give, err := g.fileRoom.hold(g.setup.Load(), r, t)
 	if err != nil {
 		return nil, err
 	}
