@@ -14,6 +14,7 @@ package batch
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -22,6 +23,10 @@ var ErrNotFound = errors.New("batch: there is none of this id")
 
 // ErrFull reports that files, jobs and results have taken all the room that there is.
 var ErrFull = errors.New("batch: there is no room for more")
+
+// ErrHalf reports that an owner who has half of the room at most has taken that. It is
+// an ErrFull as well.
+var ErrHalf = fmt.Errorf("batch: the owner has its half of the room: %w", ErrFull)
 
 // ErrMany reports that as many jobs of one owner run as may.
 var ErrMany = errors.New("batch: the owner has as many jobs as may run")
@@ -44,6 +49,7 @@ type File struct {
 	Bytes   int64     `json:"bytes"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
+	Half    bool      `json:"half,omitempty"` // its owner has half of the room at most: there are others
 }
 
 // Status is how far a job has come. It only goes on.
@@ -74,6 +80,7 @@ type Job struct {
 	Total    int             `json:"total"`              // lines
 	Created  time.Time       `json:"created"`
 	Expires  time.Time       `json:"expires"`
+	Half     bool            `json:"half,omitempty"` // its owner has half of the room at most: there are others
 
 	// What the store counts.
 	Status    Status    `json:"-"`

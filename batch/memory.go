@@ -23,7 +23,14 @@ type Memory struct {
 	jobs  map[string]*memoryJob
 	order []string // jobs, the oldest first
 	used  int64
+	own   map[string]share // by owner; none is empty
 	swept time.Time
+}
+
+// share is what one owner has.
+type share struct {
+	bytes       int64
+	files, jobs int
 }
 
 type memoryFile struct {
@@ -42,40 +49,59 @@ type memoryJob struct {
 // NewMemory returns an empty store for at most most bytes, which keeps a job for
 // keep after its end.
 func NewMemory(most int64, keep time.Duration) *Memory {
-	return &Memory{most: most, keep: keep, files: map[string]*memoryFile{}, jobs: map[string]*memoryJob{}}
+	return &Memory{most: most, keep: keep, files: map[string]*memoryFile{}, jobs: map[string]*memoryJob{}, own: map[string]share{}}
 }
 
 // AddFile implements Store.
 func (m *Memory) AddFile(_ context.Context, f File, content []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	fits := func() bool { return m.used+int64(len(content)) <= m.most && len(m.files) < mostJobs }
-	if !fits() {
+	n := int64(len(content))
+	room := func() error {
+		switch own := m.own[f.Owner]; {
+		case f.Half && (own.bytes+n > m.most/2 || own.files >= mostJobs/2):
+			return ErrHalf
+		case m.used+n > m.most || len(m.files) >= mostJobs:
+			return ErrFull
+		}
+		return nil
+	}
+	if room() != nil {
 		m.sweep(f.Created)
 	}
-	if !fits() {
-		return ErrFull
+	if err := room(); err != nil {
+		return err
 	}
-	m.used += int64(len(content))
+	m.count(f.Owner, share{n, 1, 0})
 	m.files[f.ID] = &memoryFile{f, bytes.Clone(content)}
 	return nil
+}
+
+// count adds d to what is used, and to what owner has of it. mu is held.
+func (m *Memory) count(owner string, d share) {
+	m.used += d.bytes
+	s := m.own[owner]
+	s = share{s.bytes + d.bytes, s.files + d.files, s.jobs + d.jobs}
+	if m.own[owner] = s; s == (share{}) {
+		delete(m.own, owner)
+	}
 }
 
 // sweep drops what has expired by now. mu is held.
 func (m *Memory) sweep(now time.Time) {
 	for id, f := range m.files {
 		if now.After(f.Expires) {
-			m.used -= int64(len(f.content))
+			m.count(f.Owner, share{-int64(len(f.content)), -1, 0})
 			delete(m.files, id)
 		}
 	}
 	for id, j := range m.jobs {
 		if !j.Ended.IsZero() && now.Sub(j.Ended) > m.keep {
-			m.used -= j.bytes
+			m.count(j.Owner, share{-j.bytes, 0, -1})
 			delete(m.jobs, id)
-			m.order = slices.DeleteFunc(m.order, func(o string) bool { return o == id })
 		}
 	}
+	m.order = slices.DeleteFunc(m.order, func(id string) bool { return m.jobs[id] == nil })
 }
 
 // File implements Store.
@@ -127,7 +153,7 @@ func (m *Memory) DeleteFile(_ context.Context, id string) error {
 	if f == nil {
 		return ErrNotFound
 	}
-	m.used -= int64(len(f.content))
+	m.count(f.Owner, share{-int64(len(f.content)), -1, 0})
 	delete(m.files, id)
 	return nil
 }
@@ -137,8 +163,16 @@ func (m *Memory) AddJob(_ context.Context, j Job) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	notes := int64(len(j.Metadata))
-	fits := func() bool { return m.used+notes <= m.most && len(m.jobs) < mostJobs }
-	if !fits() {
+	room := func() error {
+		switch own := m.own[j.Owner]; {
+		case j.Half && (own.bytes+notes > m.most/2 || own.jobs >= mostJobs/2):
+			return ErrHalf
+		case m.used+notes > m.most || len(m.jobs) >= mostJobs:
+			return ErrFull
+		}
+		return nil
+	}
+	if room() != nil {
 		m.sweep(j.Created)
 	}
 	running := 0
@@ -147,13 +181,13 @@ func (m *Memory) AddJob(_ context.Context, j Job) error {
 			running++
 		}
 	}
-	switch {
-	case running >= MostRunning:
+	if running >= MostRunning {
 		return ErrMany
-	case !fits():
-		return ErrFull
 	}
-	m.used += notes
+	if err := room(); err != nil {
+		return err
+	}
+	m.count(j.Owner, share{notes, 0, 1})
 	if j.Status == "" {
 		j.Status = InProgress
 	}
@@ -253,7 +287,7 @@ func (m *Memory) Claim(_ context.Context, now, until time.Time, most int) (all [
 		if j.Status != InProgress || !now.Before(j.Expires) {
 			continue
 		}
-		if full {
+		if full || j.Half && m.own[j.Owner].bytes >= m.most/2 {
 			err = ErrFull
 			continue
 		}
@@ -300,7 +334,7 @@ func (m *Memory) Done(_ context.Context, c Claim, now time.Time, ok bool, result
 	if _, is := j.results[c.Line]; !is && !j.Status.Over() {
 		j.results[c.Line] = bytes.Clone(result)
 		j.bytes += int64(len(result))
-		m.used += int64(len(result))
+		m.count(j.Owner, share{int64(len(result)), 0, 0})
 		if ok {
 			j.Completed++
 		} else {

@@ -37,3 +37,23 @@ func TestMemoryBoundsJobs(t *testing.T) {
 		t.Errorf("after those have expired: %v, %d jobs of %d bytes", err, len(m.jobs), m.used)
 	}
 }
+
+// An owner who is not alone has half of the files and of the jobs that there may be.
+func TestMemoryBoundsTheFilesAndJobsOfAnOwner(t *testing.T) {
+	m := NewMemory(1000, time.Hour)
+	now := time.Now()
+	for i := range mostJobs / 2 {
+		must.Do(t, m.AddFile(t.Context(), File{ID: fmt.Sprint(i), Owner: "o", Half: true, Created: now, Expires: now.Add(time.Hour)}, nil))
+	}
+	m.own["o"] = share{files: mostJobs / 2, jobs: mostJobs / 2} // each AddJob looks through all
+	if err := m.AddFile(t.Context(), File{ID: "more", Owner: "o", Half: true, Created: now}, nil); !errors.Is(err, ErrHalf) {
+		t.Errorf("one file more than half: %v", err)
+	}
+	if err := m.AddJob(t.Context(), Job{ID: "more", Owner: "o", Half: true, Created: now}); !errors.Is(err, ErrHalf) {
+		t.Errorf("one job more than half: %v", err)
+	}
+	must.Do(t, m.AddFile(t.Context(), File{ID: "other", Owner: "p", Half: true, Created: now}, nil))
+	must.Do(t, m.AddJob(t.Context(), Job{ID: "other", Owner: "p", Half: true, Created: now}))
+	must.Do(t, m.AddFile(t.Context(), File{ID: "alone", Owner: "o", Created: now}, nil))
+	must.Do(t, m.AddJob(t.Context(), Job{ID: "alone", Owner: "o", Created: now}))
+}

@@ -138,7 +138,7 @@ func (r *Runner) claim(ctx context.Context) []Claim {
 	claims, err := r.o.Store.Claim(ctx, now, now.Add(r.o.Lease), free)
 	full := errors.Is(err, ErrFull)
 	if full && !r.full && r.o.Log != nil {
-		r.o.Log.Warn("batch jobs rest: there is no room for what comes of them; raise batches.bytes, lower batches.keep, or delete files")
+		r.o.Log.Warn("batch jobs rest: there is no room for what comes of them, or one key has its half; raise batches.bytes, lower batches.keep, or delete files")
 	}
 	if r.full = full; full {
 		err = nil

@@ -10,13 +10,15 @@ import (
 // it expires. Errors but ErrNotFound, ErrFull and ErrMany mean that the store cannot be
 // reached, and that the same may be asked again.
 type Store interface {
+	// AddFile adds a file. ErrFull = there is no room, ErrHalf = its owner has its half.
 	AddFile(ctx context.Context, f File, content []byte) error
 	File(ctx context.Context, id string) (File, error)
 	Content(ctx context.Context, id string) ([]byte, error)
 	Files(ctx context.Context, owner string) ([]File, error) // the newest first
 	DeleteFile(ctx context.Context, id string) error
 
-	// AddJob adds a job. ErrMany = its owner has MostRunning that run.
+	// AddJob adds a job, with the errors of AddFile. ErrMany = its owner has MostRunning
+	// that run.
 	AddJob(ctx context.Context, j Job) error
 	Job(ctx context.Context, id string) (Job, error)
 	Jobs(ctx context.Context, owner string) ([]Job, error) // the newest first
@@ -32,7 +34,7 @@ type Store interface {
 	// time, for the caller alone until until. It also ends jobs that are to be cancelled or
 	// whose time is over, and of which nothing runs any more, or, cancelled CancelWait
 	// ago, whatever runs. ErrFull = there are
-	// lines, and no room for what would come of them.
+	// lines, and no room for what would come of them, or their owner has its half.
 	Claim(ctx context.Context, now, until time.Time, most int) ([]Claim, error)
 
 	// Renew holds claims until until, and returns those whose job runs no more, or

@@ -211,7 +211,7 @@ type Limits struct {
 type Batches struct {
 	// requests of jobs that one gateway has under way at once
 	Slots int `yaml:"slots" min:"1" default:"64"`
-	// room for all uploaded files and what came of the jobs
+	// room for all uploaded files and what came of the jobs. Where there are several `keys`, one of them has half of it at most
 	Bytes int64 `yaml:"bytes" default:"256MiB"`
 	// how long files stay, and jobs after their end
 	Keep time.Duration `yaml:"keep" above:"0" default:"168h"`

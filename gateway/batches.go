@@ -48,6 +48,8 @@ func (g *Gateway) owned(serve func(w http.ResponseWriter, r *http.Request, t *te
 			g.journey(endpoint.Of("/files"), r.URL.Path[:strings.Index(r.URL.Path, "/files")])(w, r)
 		case errors.Is(err, batch.ErrNotFound):
 			g.refuse(w, r, &openai.BadRequest{Message: "There is no file or batch of this id.", Param: "id", Code: notThere})
+		case errors.Is(err, batch.ErrHalf):
+			g.refuse(w, r, &openai.BadRequest{Message: fmt.Sprintf("This key has half of the room for files and batches, as much as one key may have. Delete files that are done with, or wait: files, and batches that are over, go after %v.", g.setup.Load().conf.Batches.Keep), Param: "file", Code: "files_full"})
 		case errors.Is(err, batch.ErrFull):
 			g.refuse(w, r, &openai.BadRequest{Message: "There is no room for another file or batch. Delete files that are done with, or ask whoever runs this gateway for more (batches.bytes).", Param: "file", Code: "files_full"})
 		case errors.Is(err, batch.ErrMany):
@@ -280,7 +282,7 @@ func (g *Gateway) createBatch(w http.ResponseWriter, r *http.Request, t *tenant)
 	now := time.Now()
 	j := batch.Job{
 		ID: "batch_" + rand.Text(), Owner: t.name, Endpoint: ask.Endpoint, Input: ask.Input, Window: ask.Window, Metadata: ask.Metadata,
-		Problems: found.problems, Total: found.lines, Created: now, Expires: now.Add(window), Status: batch.InProgress,
+		Problems: found.problems, Total: found.lines, Created: now, Expires: now.Add(window), Status: batch.InProgress, Half: len(p.tenants) > 1,
 	}
 	if len(found.problems) > 0 {
 		j.Status, j.Total = batch.Failed, 0

@@ -107,3 +107,32 @@ func TestVerdictsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// One key of several has half of the room for files and batches, and is told what to do.
+// A key that is alone, and whoever comes where there are no keys, has all.
+func TestAKeyHasHalfOfTheRoomForFiles(t *testing.T) {
+	for keys, half := range []bool{false, false, true} {
+		bubble(t, fmt.Sprint(keys, " keys"), func(t *testing.T) {
+			c := settings("a")
+			c.Keys = []config.Key{key("one", "sk-one"), key("other", "sk-other")}[:keys]
+			c.Batches = config.Batches{Slots: 4, Bytes: 1000, Keep: time.Hour}
+			h := openWith(t, c, map[string]http.Handler{"a": echo("application/json", `{}`)}, houseOptions{batches: batch.NewMemory(1000, time.Hour)})
+			t.Cleanup(h.idle)
+			id := h.fields(h.store("sk-one", strings.Repeat("x", 450)))["id"]
+			r := h.store("sk-one", strings.Repeat("x", 450))
+			if refused := r.status == 400 && strings.Contains(r.body, "files_full") && strings.Contains(r.body, "Delete files that are done with, or wait"); refused != half || !half && r.status != 200 {
+				t.Errorf("a second file: got %d %s", r.status, r.body)
+			}
+			if !half {
+				return
+			}
+			ask := fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/embeddings","completion_window":"24h","metadata":{"x":%q}}`, id, strings.Repeat("y", 100))
+			if r := h.post("/v1/batches", ask, "Authorization", "Bearer sk-one"); r.status != 400 || !strings.Contains(r.body, "half of the room") {
+				t.Errorf("a batch: got %d %s", r.status, r.body)
+			}
+			if r := h.store("sk-other", strings.Repeat("x", 450)); r.status != 200 {
+				t.Errorf("another key: got %d %s", r.status, r.body)
+			}
+		})
+	}
+}

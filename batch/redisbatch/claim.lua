@@ -1,23 +1,21 @@
 -- Claims up to ARGV[3] lines for one replica until ARGV[2], and ends jobs that are
 -- to go no further. Times are milliseconds since 1970. Where what is stored has all of
--- the room, no line is begun, and the reply has one word more if there are lines.
--- KEYS: the jobs that run, sizes (hash: id → bytes), ends (sorted: id by end); then, per
+-- the room, or of an owner its half, no line is begun, and the reply has one word more if there are lines.
+-- KEYS: the jobs that run, sizes, ends; then, per
 -- job of ARGV[7…], its hash, its claims and its results.
 -- ARGV: now, until, most, how long a finished job is kept (ms), the room (bytes), how long
 -- the end of a job that is cancelled waits for what runs (ms), ids …
 local now, most, keep = tonumber(ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[4])
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', ARGV[1], 'LIMIT', 0, 1000)) do
-  redis.call('HDEL', KEYS[2], id)
-  redis.call('ZREM', KEYS[3], id)
-end
-local used = 0
-for _, n in ipairs(redis.call('HVALS', KEYS[2])) do used = used + tonumber(n) end
-local full, left = used >= tonumber(ARGV[5]), false
+forget(KEYS[2], KEYS[3], ARGV[1])
+local space, sum, own = tonumber(ARGV[5]), 0, {}
+for _, n in ipairs(redis.call('HVALS', KEYS[2])) do sum = sum + tonumber(n) end
+if sum >= space / 2 then sum, own = used(KEYS[2]) end -- else nobody has half
+local full, left = sum >= space, false
 local out = {}
 for i = 7, #ARGV do
   local id, at = ARGV[i], 4 + 3 * (i - 7)
   local job, claims = KEYS[at], KEYS[at + 1]
-  local h = redis.call('HMGET', job, 'status', 'total', 'next', 'expires', 'asked')
+  local h = redis.call('HMGET', job, 'status', 'total', 'next', 'expires', 'asked', 'owner', 'half')
   if not h[1] then
     redis.call('ZREM', KEYS[1], id)
   else
@@ -29,10 +27,10 @@ for i = 7, #ARGV do
         if h[1] ~= 'cancelling' then status = 'expired' end
         redis.call('HSET', job, 'status', status, 'ended', ARGV[1])
         redis.call('ZREM', KEYS[1], id)
-        redis.call('ZADD', KEYS[3], 'XX', now + keep, id)
+        redis.call('ZADD', KEYS[3], 'XX', now + keep, (h[6] or '') .. id)
         for k = 0, 2 do redis.call('PEXPIRE', KEYS[at + k], keep) end
       end
-    elseif full then
+    elseif full or h[7] == '1' and (own[h[6]] or 0) >= space / 2 then
       left = true
     elseif #out / 2 < most then
       local old = redis.call('ZRANGEBYSCORE', claims, '-inf', ARGV[1], 'LIMIT', 0, most - #out / 2)

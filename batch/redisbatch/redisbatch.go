@@ -9,7 +9,9 @@ package redisbatch
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +27,8 @@ import (
 )
 
 var (
+	//go:embed room.lua
+	roomSource string // begins those that ask for the room
 	//go:embed claim.lua
 	claimSource string
 	//go:embed done.lua
@@ -42,9 +46,9 @@ var (
 const (
 	tag = "batch"
 
-	// mostActive is how many jobs are looked at for lines at once, of which mostFound
-	// are known: others the next time, so that jobs that are stuck keep nobody off.
-	mostActive, mostFound = 32, 1000
+	// mostActive is how many of all jobs that run are looked at for lines at once: others
+	// the next time, so that jobs that are stuck keep nobody off.
+	mostActive = 32
 
 	// mostListed is how many files or jobs of one owner are listed, the newest ones, and
 	// mostKept how many of all owners there are: each takes room, whatever is in it.
@@ -66,8 +70,8 @@ type Store struct {
 func Open(conn *redisconn.Client, most int64, keep time.Duration) *Store {
 	return &Store{
 		conn: conn, most: most, keep: keep,
-		claim: redis.NewScript(claimSource), done: redis.NewScript(doneSource), renew: redis.NewScript(renewSource),
-		cancel: redis.NewScript(cancelSource), addFile: redis.NewScript(addFileSource), addJob: redis.NewScript(addJobSource),
+		claim: redis.NewScript(roomSource + claimSource), done: redis.NewScript(doneSource), renew: redis.NewScript(renewSource),
+		cancel: redis.NewScript(cancelSource), addFile: redis.NewScript(roomSource + addFileSource), addJob: redis.NewScript(roomSource + addJobSource),
 	}
 }
 
@@ -102,11 +106,33 @@ func (s *Store) AddFile(ctx context.Context, f batch.File, content []byte) error
 	}
 	added, err := s.run(ctx, s.addFile,
 		[]string{s.key("sizes"), s.key("ends"), s.key("file", f.ID), s.key("content", f.ID), s.key("files", f.Owner)},
-		f.ID, ms(f.Created), ms(f.Expires), len(content), s.most, mostKept, head, content)
-	if err == nil && added == int64(0) {
-		return batch.ErrFull
+		f.ID, ms(f.Created), ms(f.Expires), len(content), s.most, mostKept, head, content, mark(f.Owner), half(f.Half))
+	return cmp.Or(err, full(added))
+}
+
+// mark is what an owner's entries begin with in the count of the room: 16 bytes.
+func mark(owner string) string {
+	sum := sha256.Sum256([]byte(owner))
+	return hex.EncodeToString(sum[:8])
+}
+
+// half is how scripts are told whether an owner has half of the room at most.
+func half(is bool) string {
+	if is {
+		return "1"
 	}
-	return err
+	return ""
+}
+
+// full is the error that a script means which adds something.
+func full(added any) error {
+	switch added {
+	case int64(0):
+		return batch.ErrFull
+	case int64(-1):
+		return batch.ErrHalf
+	}
+	return nil
 }
 
 // ask returns the answer to one command.
@@ -177,8 +203,8 @@ func (s *Store) DeleteFile(ctx context.Context, id string) error {
 	return s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
 		_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
 			p.Del(ctx, s.key("file", id), s.key("content", id))
-			p.HDel(ctx, s.key("sizes"), id)
-			p.ZRem(ctx, s.key("ends"), id)
+			p.HDel(ctx, s.key("sizes"), mark(f.Owner)+id)
+			p.ZRem(ctx, s.key("ends"), mark(f.Owner)+id)
 			p.ZRem(ctx, s.key("files", f.Owner), id)
 			return nil
 		})
@@ -198,11 +224,8 @@ func (s *Store) AddJob(ctx context.Context, j batch.Job) error {
 	added, err := s.run(ctx, s.addJob,
 		[]string{s.key("sizes"), s.key("ends"), s.key("job", j.ID), s.key("active"), s.key("jobs", j.Owner)},
 		j.ID, ms(j.Created), ms(j.Expires), len(j.Metadata), s.most, mostKept, s.keep.Milliseconds(),
-		string(cmp.Or(j.Status, batch.InProgress)), j.Total, head, mostListed)
-	if err == nil && added == int64(0) {
-		return batch.ErrFull
-	}
-	return err
+		string(cmp.Or(j.Status, batch.InProgress)), j.Total, head, mostListed, mark(j.Owner), half(j.Half))
+	return cmp.Or(err, full(added))
 }
 
 // running is how many jobs of owner are not over; it is looked up only if they may be
@@ -332,7 +355,7 @@ func (s *Store) Claim(ctx context.Context, now, until time.Time, most int) (all 
 // that run.
 func (s *Store) active(ctx context.Context) (ids []string, err error) {
 	found, err := ask(ctx, s, func(ctx context.Context, rdb redis.UniversalClient) ([]redis.Z, error) {
-		return rdb.ZRangeWithScores(ctx, s.key("active"), 0, mostFound-1).Result()
+		return rdb.ZRangeWithScores(ctx, s.key("active"), 0, -1).Result()
 	})
 	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
 	slices.SortStableFunc(found, func(a, b redis.Z) int { return cmp.Compare(min(a.Score, 1), min(b.Score, 1)) })

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) batch.Store) {
 		"what is over":  over,
 		"owners' lists": lists,
 		"room":          room,
+		"halves":        halves,
 		"many jobs":     many,
 		"a dead cancel": deadCancel,
 	} {
@@ -281,6 +283,58 @@ func room(t *testing.T, s batch.Store) {
 	if claims, err := s.Claim(ctx, later, later.Add(time.Minute), 1); err != nil || len(claims) != 1 {
 		t.Errorf("when there is room again: %v, %v", claims, err)
 	}
+}
+
+// halves has an owner who is not alone leave half of the room to the others, whatever the
+// room is taken by; one who is alone has all.
+func halves(t *testing.T, s batch.Store) {
+	ctx, now := t.Context(), time.Now()
+	add := func(id, owner string, half bool, size int) error {
+		f := file(id)
+		f.Owner, f.Half = owner, half
+		return s.AddFile(ctx, f, make([]byte, size))
+	}
+	if err := add("f", "o", true, 501); !errors.Is(err, batch.ErrHalf) || !errors.Is(err, batch.ErrFull) {
+		t.Errorf("a file of more than half: %v", err)
+	}
+	must.Do(t, add("f", "o", true, 400))
+	if err := add("g", "o", true, 101); !errors.Is(err, batch.ErrHalf) {
+		t.Errorf("files of more than half: %v", err)
+	}
+	noted := job("a", 1)
+	noted.Half, noted.Metadata = true, []byte(`"`+strings.Repeat("x", 99)+`"`)
+	if err := s.AddJob(ctx, noted); !errors.Is(err, batch.ErrHalf) {
+		t.Errorf("a job with notes beyond half: %v", err)
+	}
+	must.Do(t, add("h", "p", true, 300))
+
+	// Of what comes of o's lines there is room for 100 bytes.
+	for id, owner := range map[string]string{"a": "o", "b": "p"} {
+		j := job(id, 5)
+		j.Owner, j.Half, j.Expires = owner, true, now.Add(24*time.Hour)
+		must.Do(t, s.AddJob(ctx, j))
+	}
+	done := map[string]int{}
+	var err error
+	for range 20 {
+		var claims []batch.Claim
+		if claims, err = s.Claim(ctx, now, now.Add(time.Minute), 1); len(claims) == 0 {
+			break
+		}
+		must.Do(t, s.Done(ctx, claims[0], now, true, make([]byte, 50)))
+		done[claims[0].Job]++
+	}
+	if !errors.Is(err, batch.ErrFull) || done["a"] != 2 || done["b"] != 4 {
+		t.Errorf("%v lines of 50 bytes beside files of 400 and 300, then %v; want 2 of a, 4 of b, then that it is full", done, err)
+	}
+	must.Do(t, s.DeleteFile(ctx, "f"))
+	if claims, err := s.Claim(ctx, now, now.Add(time.Minute), 5); err != nil && !errors.Is(err, batch.ErrFull) || len(claims) != 3 {
+		t.Errorf("when a file is gone: %v, %v; want 3 lines", claims, err)
+	}
+	must.Do(t, add("f", "o", true, 400))
+	must.Do(t, s.DeleteFile(ctx, "f"))
+	must.Do(t, s.DeleteFile(ctx, "h"))
+	must.Do(t, add("i", "alone", false, 700))
 }
 
 // many bounds the jobs of one owner that run; those of others, and what is over, do not
