@@ -1,7 +1,12 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
 	"os"
 	"regexp"
 	"strings"
@@ -34,7 +39,7 @@ func aclLine(t *testing.T) []string {
 
 // Over TLS, with an authority of its own, as a user that may do what the manual
 // lists and no more, in a database and under a prefix: curves, load and limits
-// are shared, nothing is denied, every key is under the prefix and has a time to
+// are shared, batches are done, nothing is denied, every key is under the prefix and has a time to
 // live.
 func TestRedisWithTLSACLAndPrefix(t *testing.T) {
 	t.Parallel()
@@ -50,6 +55,7 @@ func TestRedisWithTLSACLAndPrefix(t *testing.T) {
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
 	gateway := storeGateway(t, engine, fmt.Sprintf(`{ addrs: [ "127.0.0.1:%s" ], db: 3, prefix: "team:a", username: pacer, password: %s, tls: { ca_file: %q } }`, port, faultPassword, cert))
 	runPhase(t, gateway, time.Second, nil)
+	batchesUnderACL(t, gateway)
 	keys := func() []string {
 		var names []string
 		for _, k := range redis.Do("EVAL", "redis.call('SELECT', 3) return redis.call('KEYS', '*')", 0).([]any) {
@@ -60,7 +66,7 @@ func TestRedisWithTLSACLAndPrefix(t *testing.T) {
 	proctest.Until(t, "curves, load and limits in Redis", func() bool {
 		all := strings.Join(keys(), " ")
 		return strings.Contains(all, "team:a:{a}:sums:llama-3.1-70b") && strings.Contains(all, "team:a:{a}:seq:") &&
-			strings.Contains(all, "team:a:{load}") && strings.Contains(all, "team:a:{mobile}:limits:1:")
+			strings.Contains(all, "team:a:{load}") && strings.Contains(all, "team:a:{batch}:1:sizes") && strings.Contains(all, "team:a:{mobile}:limits:1:")
 	})
 	for _, k := range keys() {
 		if !strings.HasPrefix(k, "team:a:{") {
@@ -81,6 +87,50 @@ func TestRedisWithTLSACLAndPrefix(t *testing.T) {
 	if denied := redis.Do("ACL", "LOG").([]any); len(denied) > 0 {
 		t.Errorf("the user was denied %v", denied)
 	}
+}
+
+// batchesUnderACL has files and batches do all that they can do.
+func batchesUnderACL(t *testing.T, gateway *proctest.Process) {
+	t.Helper()
+	ask := func(method, path, kind, body string) string {
+		r := must.Get(http.NewRequest(method, gateway.Ready["data"]+path, strings.NewReader(body)))(t)
+		r.Header.Set("Content-Type", kind)
+		r.Header.Set("Authorization", "Bearer "+faultKey)
+		resp := must.Get(http.DefaultClient.Do(r))(t)
+		defer resp.Body.Close()
+		text := string(must.Get(io.ReadAll(resp.Body))(t))
+		if resp.StatusCode != 200 {
+			t.Fatalf("%s %s: %s %s", method, path, resp.Status, text)
+		}
+		return text
+	}
+	id := func(text string) string {
+		var v struct{ ID string }
+		must.Do(t, json.Unmarshal([]byte(text), &v))
+		return v.ID
+	}
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	_ = w.WriteField("purpose", "batch")
+	part, _ := w.CreateFormFile("file", "in.jsonl")
+	for i := range 3 {
+		fmt.Fprintf(part, `{"custom_id":"c%d","method":"POST","url":"/v1/chat/completions","body":{"model":"chat","max_tokens":2,"messages":[{"role":"user","content":"x"}]}}`+"\n", i)
+	}
+	_ = w.Close()
+	file := id(ask("POST", "/v1/files", w.FormDataContentType(), b.String()))
+	begin := fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`, file)
+	job := id(ask("POST", "/v1/batches", "application/json", begin))
+	proctest.Until(t, "a batch is done", func() bool {
+		return strings.Contains(ask("GET", "/v1/batches/"+job, "", ""), `"status":"completed"`)
+	})
+	if out := ask("GET", "/v1/files/file-"+job+"-output/content", "", ""); strings.Count(out, `"status_code":200`) != 3 {
+		t.Errorf("the output of a batch: %s", out)
+	}
+	ask("POST", "/v1/batches/"+id(ask("POST", "/v1/batches", "application/json", begin))+"/cancel", "", "")
+	for _, path := range []string{"/v1/files", "/v1/batches", "/v1/files/" + file, "/v1/files/" + file + "/content"} {
+		ask("GET", path, "", "")
+	}
+	ask("DELETE", "/v1/files/"+file, "", "")
 }
 
 // A Sentinel moves the master: streams run on, and what they taught before,

@@ -28,6 +28,7 @@ for i = 7, #ARGV do
         redis.call('HSET', job, 'status', status, 'ended', ARGV[1])
         redis.call('ZREM', KEYS[1], id)
         redis.call('ZADD', KEYS[3], 'XX', now + keep, (h[6] or '') .. id)
+        outlive(KEYS[3], ARGV[1], { KEYS[2], KEYS[3] })
         for k = 0, 2 do redis.call('PEXPIRE', KEYS[at + k], keep) end
       end
     elseif full or h[7] == '1' and (own[h[6]] or 0) >= space / 2 then

@@ -31,3 +31,10 @@ local function room(sizes, owner, half, bytes, most, many)
   return 1
 end
 
+-- outlive has keys live as long as the last entry, and a second more.
+local function outlive(ends, now, keys)
+  local last = redis.call('ZREVRANGE', ends, 0, 0, 'WITHSCORES')[2]
+  if not last then return end
+  for _, key in ipairs(keys) do redis.call('PEXPIRE', key, math.max(tonumber(last) - tonumber(now), 0) + 1000) end
+end
+
