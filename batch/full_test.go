@@ -1,6 +1,7 @@
 package batch_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -17,5 +18,33 @@ func TestOutputOfAFileWithAByteOrderMark(t *testing.T) {
 	var out strings.Builder
 	if err := batch.WriteOutput(t.Context(), s, j, false, &out); err != nil || !strings.Contains(out.String(), `"custom_id":"c0"`) {
 		t.Errorf("%v:\n%s", err, &out)
+	}
+}
+
+// unread is a store of which no file is to be read.
+type unread struct {
+	batch.Store
+	t *testing.T
+}
+
+func (u unread) Content(ctx context.Context, id string) ([]byte, error) {
+	u.t.Error("the file was read")
+	return u.Store.Content(ctx, id)
+}
+
+// What came of a job that is done is written without its file, which may be large.
+func TestOutputIsWrittenWithoutTheFile(t *testing.T) {
+	s := batch.NewMemory(1<<20, time.Hour)
+	add(t, s, "a", input(1), time.Hour)
+	now := time.Now()
+	for _, c := range must.Get(s.Claim(t.Context(), now, now.Add(time.Minute), 1))(t) {
+		must.Do(t, s.Done(t.Context(), c, now, true, []byte(`{"response":{"status_code":200,"body":{}}}`)))
+	}
+	j := must.Get(s.Job(t.Context(), "a"))(t)
+	for good, want := range map[bool]int{true: 1, false: 0} {
+		var out strings.Builder
+		if err := batch.WriteOutput(t.Context(), unread{s, t}, j, good, &out); err != nil || strings.Count(out.String(), "\n") != want {
+			t.Errorf("good %v: %v, %q; want %d lines", good, err, &out, want)
+		}
 	}
 }

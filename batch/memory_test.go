@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -35,6 +36,36 @@ func TestMemoryBoundsJobs(t *testing.T) {
 	}
 	if err := add("later", InProgress, now.Add(2*time.Hour), 900); err != nil || len(m.jobs) != 1 || m.used != 900 {
 		t.Errorf("after those have expired: %v, %d jobs of %d bytes", err, len(m.jobs), m.used)
+	}
+}
+
+// Whether a result is good is found by its beginning, whatever a client writes into it.
+func TestGood(t *testing.T) {
+	const trap = `"response":{"status_code":200,`
+	for i, x := range []struct {
+		custom string
+		a      Answer
+		code   string
+		want   bool
+	}{
+		{"c", Answer{Status: 200, Body: []byte(`{}`)}, "", true},
+		{"c", Answer{Status: 400, Body: []byte(`{` + trap + `"x":0}}`)}, "", false},
+		{trap, Answer{Status: 429, Body: []byte(trap)}, "", false},
+		{`\` + trap, Answer{}, "batch_expired", false},
+		{`x","response":{"status_code":200,`, Answer{Status: 500}, "", false},
+	} {
+		if got := Good(resultLine(Claim{"j", 0}, x.custom, x.a, x.code, trap)); got != x.want {
+			t.Errorf("result %d: got %v, want %v", i, got, x.want)
+		}
+	}
+}
+
+func BenchmarkGood(b *testing.B) {
+	result := resultLine(Claim{"j", 0}, "c", Answer{Status: 200, Body: append(append([]byte(`{"x":"`), bytes.Repeat([]byte("y"), 4000)...), `"}`...)}, "", "")
+	b.SetBytes(int64(len(result)))
+	b.ReportAllocs()
+	for b.Loop() {
+		Good(result)
 	}
 }
 
