@@ -282,7 +282,7 @@ func (g *Gateway) createBatch(w http.ResponseWriter, r *http.Request, t *tenant)
 	now := time.Now()
 	j := batch.Job{
 		ID: "batch_" + rand.Text(), Owner: t.name, Endpoint: ask.Endpoint, Input: ask.Input, Window: ask.Window, Metadata: ask.Metadata,
-		Problems: found.problems, Total: found.lines, Created: now, Expires: now.Add(window), Status: batch.InProgress, Half: len(p.tenants) > 1,
+		Problems: found.problems, Total: found.lines, Created: now, Expires: now.Add(window), Status: batch.InProgress, Half: p.several(),
 	}
 	if len(found.problems) > 0 {
 		j.Status, j.Total = batch.Failed, 0

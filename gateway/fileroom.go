@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -61,11 +62,17 @@ func (h *halves) give(who string) {
 	}
 }
 
+// several reports whether there are keys of more than one name: one that is rotated is
+// there twice, by its old secret and by its new one.
+func (p *setup) several() bool {
+	return slices.ContainsFunc(p.tenants, func(t *tenant) bool { return t.name != p.tenants[0].name })
+}
+
 // sharer is who takes a part of what clients share: a key, or, where there are none, an
 // address, of IPv6 the network of 64 bits. alone: it is the only key.
 func (p *setup) sharer(r *http.Request, t *tenant) (who string, alone bool) {
 	if len(p.tenants) > 0 {
-		return t.name, len(p.tenants) == 1
+		return t.name, !p.several()
 	}
 	who = p.client(r)
 	if at, err := netip.ParseAddr(who); err == nil && at.Is6() && !at.Is4In6() {

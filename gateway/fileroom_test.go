@@ -158,28 +158,28 @@ func TestSlowFilesAreEnded(t *testing.T) {
 // Without keys an address stands for a client, of IPv6 its network; a key that is alone
 // shares with nobody.
 func TestWhoSharesThePlacesForFiles(t *testing.T) {
-	who := func(keys int, remote string) (string, bool) {
+	who := func(keys, remote string) (string, bool) {
 		p := &setup{conf: &config.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}}}
-		named := &tenant{name: "k"}
-		for range keys {
-			p.tenants = append(p.tenants, named)
+		for _, name := range strings.Fields(keys) {
+			p.tenants = append(p.tenants, &tenant{name: name})
 		}
-		return p.sharer(&http.Request{RemoteAddr: "10.0.0.1:5", Header: http.Header{"X-Forwarded-For": {remote}}}, named)
+		return p.sharer(&http.Request{RemoteAddr: "10.0.0.1:5", Header: http.Header{"X-Forwarded-For": {remote}}}, &tenant{name: "k"})
 	}
 	for _, x := range []struct {
-		keys   int
+		keys   string
 		remote string
 		who    string
 		alone  bool
 	}{
-		{0, "192.0.2.7", "192.0.2.7", false},
-		{0, "2001:db8::7", "2001:db8::/64", false},
-		{0, "2001:db8::8", "2001:db8::/64", false},
-		{1, "192.0.2.7", "k", true},
-		{2, "192.0.2.7", "k", false},
+		{"", "192.0.2.7", "192.0.2.7", false},
+		{"", "2001:db8::7", "2001:db8::/64", false},
+		{"", "2001:db8::8", "2001:db8::/64", false},
+		{"k", "192.0.2.7", "k", true},
+		{"k k", "192.0.2.7", "k", true}, // it is rotated
+		{"k l", "192.0.2.7", "k", false},
 	} {
 		if got, alone := who(x.keys, x.remote); got != x.who || alone != x.alone {
-			t.Errorf("%d keys, from %s: got %q, %v; want %q, %v", x.keys, x.remote, got, alone, x.who, x.alone)
+			t.Errorf("keys %q, from %s: got %q, %v; want %q, %v", x.keys, x.remote, got, alone, x.who, x.alone)
 		}
 	}
 	h := halves{most: 4}

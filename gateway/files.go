@@ -104,7 +104,7 @@ func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, t *tenant) 
 	}
 	pace.deadline.end()
 	now := time.Now()
-	f := batch.File{ID: "file-" + rand.Text(), Owner: t.name, Name: name, Purpose: purpose, Bytes: int64(len(content)), Created: now, Expires: now.Add(conf.Batches.Keep), Half: len(p.tenants) > 1}
+	f := batch.File{ID: "file-" + rand.Text(), Owner: t.name, Name: name, Purpose: purpose, Bytes: int64(len(content)), Created: now, Expires: now.Add(conf.Batches.Keep), Half: p.several()}
 	if err := g.batches.AddFile(r.Context(), f, content); err != nil {
 		return nil, err
 	}

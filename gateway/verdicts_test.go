@@ -111,10 +111,20 @@ func TestVerdictsAreBounded(t *testing.T) {
 // One key of several has half of the room for files and batches, and is told what to do.
 // A key that is alone, and whoever comes where there are no keys, has all.
 func TestAKeyHasHalfOfTheRoomForFiles(t *testing.T) {
-	for keys, half := range []bool{false, false, true} {
-		bubble(t, fmt.Sprint(keys, " keys"), func(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		keys []config.Key
+		half bool
+	}{
+		{"no keys", nil, false},
+		{"one key", []config.Key{key("one", "sk-one")}, false},
+		{"one key that is rotated", []config.Key{key("one", "sk-one"), key("one", "sk-old")}, false},
+		{"two keys", []config.Key{key("one", "sk-one"), key("other", "sk-other")}, true},
+	} {
+		half := x.half
+		bubble(t, x.name, func(t *testing.T) {
 			c := settings("a")
-			c.Keys = []config.Key{key("one", "sk-one"), key("other", "sk-other")}[:keys]
+			c.Keys = x.keys
 			c.Batches = config.Batches{Slots: 4, Bytes: 1000, Keep: time.Hour}
 			h := openWith(t, c, map[string]http.Handler{"a": echo("application/json", `{}`)}, houseOptions{batches: batch.NewMemory(1000, time.Hour)})
 			t.Cleanup(h.idle)
