@@ -49,7 +49,8 @@ func (g *Gateway) owned(serve func(w http.ResponseWriter, r *http.Request, t *te
 		case errors.Is(err, batch.ErrNotFound):
 			g.refuse(w, r, &openai.BadRequest{Message: "There is no file or batch of this id.", Param: "id", Code: notThere})
 		case errors.Is(err, batch.ErrHalf):
-			g.refuse(w, r, &openai.BadRequest{Message: fmt.Sprintf("This key has half of the room for files and batches, as much as one key may have. Delete files that are done with, or wait: files, and batches that are over, go after %v.", g.setup.Load().conf.Batches.Keep), Param: "file", Code: "files_full"})
+			conf := g.setup.Load().conf.Batches
+			g.refuse(w, r, &openai.BadRequest{Message: fmt.Sprintf("One key has half of the room for files and batches at most, %d bytes and half of their number, and this would be more. Delete files that are done with, or wait: files, and batches that are over, go after %v. A file that is larger by itself fits when batches.bytes is raised.", conf.Bytes/2, conf.Keep), Param: "file", Code: "files_full"})
 		case errors.Is(err, batch.ErrFull):
 			g.refuse(w, r, &openai.BadRequest{Message: "There is no room for another file or batch. Delete files that are done with, or ask whoever runs this gateway for more (batches.bytes).", Param: "file", Code: "files_full"})
 		case errors.Is(err, batch.ErrMany):

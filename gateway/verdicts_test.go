@@ -136,6 +136,9 @@ func TestAKeyHasHalfOfTheRoomForFiles(t *testing.T) {
 			if !half {
 				return
 			}
+			if r := h.store("sk-other", strings.Repeat("x", 501)); r.status != 400 || !strings.Contains(r.body, "500 bytes") || !strings.Contains(r.body, "batches.bytes") {
+				t.Errorf("a file that never fits: got %d %s", r.status, r.body)
+			}
 			ask := fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/embeddings","completion_window":"24h","metadata":{"x":%q}}`, id, strings.Repeat("y", 100))
 			if r := h.post("/v1/batches", ask, "Authorization", "Bearer sk-one"); r.status != 400 || !strings.Contains(r.body, "half of the room") {
 				t.Errorf("a batch: got %d %s", r.status, r.body)
