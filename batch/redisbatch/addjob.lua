@@ -16,8 +16,7 @@ if ARGV[8] == 'in_progress' then
 else
   redis.call('HSET', KEYS[3], 'ended', ARGV[2])
 end
-outlive(KEYS[2], ARGV[2], { KEYS[1], KEYS[2], KEYS[4] })
 redis.call('ZADD', KEYS[5], ARGV[2], ARGV[1])
 redis.call('ZREMRANGEBYRANK', KEYS[5], 0, -tonumber(ARGV[11]) - 1)
-redis.call('PEXPIRE', KEYS[5], left)
+outlive(KEYS[2], ARGV[2], { KEYS[1], KEYS[2], KEYS[4], KEYS[5] })
 return 1

@@ -203,8 +203,9 @@ func (s *Store) DeleteFile(ctx context.Context, id string) error {
 	return s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
 		_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
 			p.Del(ctx, s.key("file", id), s.key("content", id))
-			p.HDel(ctx, s.key("sizes"), mark(f.Owner)+id)
-			p.ZRem(ctx, s.key("ends"), mark(f.Owner)+id)
+			entry := mark(f.Owner) + id
+			p.HDel(ctx, s.key("sizes"), entry, id) // id alone: of a build that marked none
+			p.ZRem(ctx, s.key("ends"), entry, id)
 			p.ZRem(ctx, s.key("files", f.Owner), id)
 			return nil
 		})

@@ -80,3 +80,61 @@ func TestAJobBesideManyThatRest(t *testing.T) {
 	}
 	t.Error("the job of another owner is not found")
 }
+
+// What the build before had counted, without a mark, goes with its file.
+func TestAFileOfTheBuildBeforeLeavesItsRoom(t *testing.T) {
+	s, do := storeOf(t)
+	now := time.Now()
+	must.Do(t, s.AddFile(t.Context(), batch.File{ID: "f", Owner: "o", Created: now, Expires: now.Add(time.Hour)}, make([]byte, 900)))
+	do(func(ctx context.Context, rdb redis.UniversalClient) error {
+		return errors.Join(rdb.Del(ctx, s.key("sizes"), s.key("ends")).Err(), rdb.HSet(ctx, s.key("sizes"), "f", 900).Err(),
+			rdb.ZAdd(ctx, s.key("ends"), redis.Z{Score: float64(ms(now.Add(time.Hour))), Member: "f"}).Err())
+	})
+	must.Do(t, s.DeleteFile(t.Context(), "f"))
+	must.Do(t, s.AddFile(t.Context(), batch.File{ID: "g", Owner: "o", Created: now, Expires: now.Add(time.Hour)}, make([]byte, 900)))
+}
+
+// An owner's lists end with the last of what they name, and forget what is beyond.
+func TestOwnersListsLiveLongAndAreBounded(t *testing.T) {
+	s, do := storeOf(t)
+	now := time.Now()
+	addJob := func(id string, window time.Duration) {
+		must.Do(t, s.AddJob(t.Context(), batch.Job{ID: id, Owner: "o", Total: 1, Created: now, Expires: now.Add(window)}))
+	}
+	addFile := func(id string, keep time.Duration) {
+		must.Do(t, s.AddFile(t.Context(), batch.File{ID: id, Owner: "o", Created: now, Expires: now.Add(keep)}, nil))
+	}
+	addFile("long", 48*time.Hour)
+	addFile("short", time.Minute)
+	addJob("long", 24*time.Hour)
+	addJob("short", time.Minute)
+	var expired []redis.Z // more than that are not there at once
+	for i := range mostKept {
+		expired = append(expired, redis.Z{Member: fmt.Sprint("f", i)})
+	}
+	do(func(ctx context.Context, rdb redis.UniversalClient) error {
+		return rdb.ZAdd(ctx, s.key("files", "o"), expired...).Err()
+	})
+	addFile("last", time.Hour)
+	do(func(ctx context.Context, rdb redis.UniversalClient) error {
+		jobs, files := rdb.PTTL(ctx, s.key("jobs", "o")).Val(), rdb.PTTL(ctx, s.key("files", "o")).Val()
+		if jobs < 24*time.Hour || files < 24*time.Hour {
+			t.Errorf("the list of jobs lives for %v, that of files for %v; want a day and more", jobs, files)
+		}
+		if n := rdb.ZCard(ctx, s.key("files", "o")).Val(); n != mostKept {
+			t.Errorf("%d files are named, want %d", n, mostKept)
+		}
+		return nil
+	})
+}
+
+// storeOf returns a store of 1000 bytes, and what asks its Redis.
+func storeOf(t *testing.T) (*Store, func(func(context.Context, redis.UniversalClient) error)) {
+	server := redistest.Start(t)
+	conn := must.Get(redisconn.New(config.Store{Addrs: []string{server.Addr}, Prefix: "pacer"}))(t)
+	t.Cleanup(conn.Close)
+	return Open(conn, 1000, time.Hour), func(command func(context.Context, redis.UniversalClient) error) {
+		t.Helper()
+		must.Do(t, conn.Do(t.Context(), command))
+	}
+}
