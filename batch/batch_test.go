@@ -208,7 +208,7 @@ func TestAnAnswerAtTheEnd(t *testing.T) {
 			t.Errorf("got %+v, %v, want the one that was answered", j, err)
 		}
 		now := time.Now()
-		if claims, err := s.Claim(t.Context(), now, now.Add(time.Minute), 10); err != nil || len(claims) != 3 {
+		if claims, err := s.Claim(t.Context(), now, now.Add(time.Minute), 10, false); err != nil || len(claims) != 3 {
 			t.Errorf("%v are to be done again (%v), want the three others", claims, err)
 		}
 	})
@@ -226,7 +226,7 @@ func TestACancelIsQuick(t *testing.T) {
 			return batch.Answer{Status: 499}
 		}
 		add(t, s, "a", input(100), 24*time.Hour)
-		dead, err := s.Claim(t.Context(), time.Now(), time.Now().Add(30*time.Second), 10)
+		dead, err := s.Claim(t.Context(), time.Now(), time.Now().Add(30*time.Second), 10, false)
 		if err != nil || len(dead) != 10 {
 			t.Fatal(dead, err)
 		}

@@ -49,7 +49,7 @@ type File struct {
 	Bytes   int64     `json:"bytes"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
-	Half    bool      `json:"half,omitempty"` // its owner has half of the room at most: there are others
+	Half    bool      `json:"-"` // for AddFile: its owner has half of the room at most, as there are others
 }
 
 // Status is how far a job has come. It only goes on.
@@ -80,7 +80,7 @@ type Job struct {
 	Total    int             `json:"total"`              // lines
 	Created  time.Time       `json:"created"`
 	Expires  time.Time       `json:"expires"`
-	Half     bool            `json:"half,omitempty"` // its owner has half of the room at most: there are others
+	Half     bool            `json:"-"` // for AddJob: its owner has half of the room at most, as there are others
 
 	// What the store counts.
 	Status    Status    `json:"-"`

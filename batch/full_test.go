@@ -3,7 +3,10 @@ package batch_test
 import (
 	"context"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pacer-dev/pacer/batch"
@@ -37,7 +40,7 @@ func TestOutputIsWrittenWithoutTheFile(t *testing.T) {
 	s := batch.NewMemory(1<<20, time.Hour)
 	add(t, s, "a", input(1), time.Hour)
 	now := time.Now()
-	for _, c := range must.Get(s.Claim(t.Context(), now, now.Add(time.Minute), 1))(t) {
+	for _, c := range must.Get(s.Claim(t.Context(), now, now.Add(time.Minute), 1, false))(t) {
 		must.Do(t, s.Done(t.Context(), c, now, true, []byte(`{"response":{"status_code":200,"body":{}}}`)))
 	}
 	j := must.Get(s.Job(t.Context(), "a"))(t)
@@ -47,4 +50,30 @@ func TestOutputIsWrittenWithoutTheFile(t *testing.T) {
 			t.Errorf("good %v: %v, %q; want %d lines", good, err, &out, want)
 		}
 	}
+}
+
+// A job that rests at half of the room goes on as soon as its owner is alone.
+func TestAJobGoesOnWhenItsOwnerIsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := batch.NewMemory(int64(len(input(3)))*3/2, time.Hour)
+		add(t, s, "a", input(3), time.Hour)
+		var many atomic.Bool
+		many.Store(true)
+		ctx, stop := context.WithCancel(t.Context())
+		var ended sync.WaitGroup
+		ended.Go(func() {
+			_ = batch.NewRunner(batch.Options{Store: s, Slots: 1, Halves: many.Load, Serve: func(context.Context, batch.Job, batch.Line) batch.Answer {
+				return batch.Answer{Status: 200, Body: []byte("{}")}
+			}}).Run(ctx)
+		})
+		for alone, begun := range []bool{false, true} {
+			many.Store(alone == 0)
+			time.Sleep(time.Minute)
+			if j := must.Get(s.Job(t.Context(), "a"))(t); (j.Completed > 0) != begun {
+				t.Errorf("alone %v: %d lines are done", begun, j.Completed)
+			}
+		}
+		stop()
+		ended.Wait()
+	})
 }

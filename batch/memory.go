@@ -272,7 +272,7 @@ func (j *memoryJob) settle(now time.Time) {
 }
 
 // Claim implements Store.
-func (m *Memory) Claim(_ context.Context, now, until time.Time, most int) (all []Claim, err error) {
+func (m *Memory) Claim(_ context.Context, now, until time.Time, most int, halves bool) (all []Claim, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.used >= m.most || now.Sub(m.swept) > time.Minute {
@@ -287,7 +287,7 @@ func (m *Memory) Claim(_ context.Context, now, until time.Time, most int) (all [
 		if j.Status != InProgress || !now.Before(j.Expires) {
 			continue
 		}
-		if full || j.Half && m.own[j.Owner].bytes >= m.most/2 {
+		if full || halves && m.own[j.Owner].bytes >= m.most/2 {
 			err = ErrFull
 			continue
 		}

@@ -28,10 +28,11 @@ const mostFaults = 5
 
 // Options of a Runner. Store, Serve and Slots have to be there.
 type Options struct {
-	Store Store
-	Serve func(ctx context.Context, j Job, l Line) Answer // one request, as the owner of j
-	Slots int                                             // requests at once
-	Asked func(err error)                                 // hears of each time that the store was asked; nil = nobody does
+	Store  Store
+	Serve  func(ctx context.Context, j Job, l Line) Answer // one request, as the owner of j
+	Slots  int                                             // requests at once
+	Halves func() bool                                     // whether one owner has half of the room at most; nil = no
+	Asked  func(err error)                                 // hears of each time that the store was asked; nil = nobody does
 
 	Log   *slog.Logger  // that there is no room for results; nil = nobody is told
 	Every time.Duration // between looks into the store; 0 = 500 ms
@@ -135,7 +136,7 @@ func (r *Runner) claim(ctx context.Context) []Claim {
 	}
 	free = max(free, 0) // also then jobs end that are cancelled
 	now := time.Now()
-	claims, err := r.o.Store.Claim(ctx, now, now.Add(r.o.Lease), free)
+	claims, err := r.o.Store.Claim(ctx, now, now.Add(r.o.Lease), free, r.o.Halves != nil && r.o.Halves())
 	full := errors.Is(err, ErrFull)
 	if full && !r.full && r.o.Log != nil {
 		r.o.Log.Warn("batch jobs rest: there is no room for what comes of them, or one key has its half; raise batches.bytes, lower batches.keep, or delete files")

@@ -34,8 +34,9 @@ type Store interface {
 	// time, for the caller alone until until. It also ends jobs that are to be cancelled or
 	// whose time is over, and of which nothing runs any more, or, cancelled CancelWait
 	// ago, whatever runs. ErrFull = there are
-	// lines, and no room for what would come of them, or their owner has its half.
-	Claim(ctx context.Context, now, until time.Time, most int) ([]Claim, error)
+	// lines, and no room for what would come of them, or, if halves, their owner has half
+	// of it.
+	Claim(ctx context.Context, now, until time.Time, most int, halves bool) ([]Claim, error)
 
 	// Renew holds claims until until, and returns those whose job runs no more, or
 	// has no time left.

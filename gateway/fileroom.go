@@ -68,6 +68,10 @@ func (p *setup) several() bool {
 	return slices.ContainsFunc(p.tenants, func(t *tenant) bool { return t.name != p.tenants[0].name })
 }
 
+// ManyKeys reports whether there are keys of more than one name, so that one of them
+// has half of what they share.
+func (g *Gateway) ManyKeys() bool { return g.setup.Load().several() }
+
 // sharer is who takes a part of what clients share: a key, or, where there are none, an
 // address, of IPv6 the network of 64 bits. alone: it is the only key.
 func (p *setup) sharer(r *http.Request, t *tenant) (who string, alone bool) {

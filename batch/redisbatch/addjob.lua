@@ -9,7 +9,7 @@ if free ~= 1 then return free end
 local left = math.max(tonumber(ARGV[3]) - tonumber(ARGV[2]), 0) + tonumber(ARGV[7])
 redis.call('HSET', KEYS[1], entry, ARGV[4])
 redis.call('ZADD', KEYS[2], tonumber(ARGV[2]) + left, entry)
-redis.call('HSET', KEYS[3], 'job', ARGV[10], 'status', ARGV[8], 'total', ARGV[9], 'next', 0, 'done', 0, 'completed', 0, 'failed', 0, 'expires', ARGV[3], 'owner', ARGV[12], 'half', ARGV[13])
+redis.call('HSET', KEYS[3], 'job', ARGV[10], 'status', ARGV[8], 'total', ARGV[9], 'next', 0, 'done', 0, 'completed', 0, 'failed', 0, 'expires', ARGV[3], 'owner', ARGV[12])
 redis.call('PEXPIRE', KEYS[3], left)
 if ARGV[8] == 'in_progress' then
   redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])

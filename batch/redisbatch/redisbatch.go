@@ -316,20 +316,20 @@ func (s *Store) Cancel(ctx context.Context, id string, now time.Time) (batch.Job
 	case found == int64(0):
 		return batch.Job{}, batch.ErrNotFound
 	}
-	if _, err := s.Claim(ctx, now, now, 0); err != nil && !errors.Is(err, batch.ErrFull) { // it may be over already
+	if _, err := s.Claim(ctx, now, now, 0, false); err != nil && !errors.Is(err, batch.ErrFull) { // it may be over already
 		return batch.Job{}, err
 	}
 	return s.Job(ctx, id)
 }
 
 // Claim implements batch.Store.
-func (s *Store) Claim(ctx context.Context, now, until time.Time, most int) (all []batch.Claim, err error) {
+func (s *Store) Claim(ctx context.Context, now, until time.Time, most int, halves bool) (all []batch.Claim, err error) {
 	ids, err := s.active(ctx)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
 	keys := []string{s.key("active"), s.key("sizes"), s.key("ends")}
-	args := []any{ms(now), ms(until), most, s.keep.Milliseconds(), s.most, batch.CancelWait.Milliseconds()}
+	args := []any{ms(now), ms(until), most, s.keep.Milliseconds(), s.most, batch.CancelWait.Milliseconds(), half(halves)}
 	for _, id := range ids {
 		keys = append(keys, s.key("job", id), s.key("claims", id), s.key("results", id))
 		args = append(args, id)

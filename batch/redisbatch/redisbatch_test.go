@@ -69,7 +69,7 @@ func TestAJobBesideManyThatRest(t *testing.T) {
 	}
 	add("other", "p", now.Add(time.Second))
 	for range 1000 { // each looks at one job in thirty
-		if claims, err := s.Claim(t.Context(), now, now.Add(time.Minute), 1); len(claims) > 0 {
+		if claims, err := s.Claim(t.Context(), now, now.Add(time.Minute), 1, true); len(claims) > 0 {
 			if claims[0].Job != "other" {
 				t.Errorf("got %v", claims)
 			}

@@ -69,7 +69,7 @@ func files(t *testing.T, s batch.Store) {
 
 func claim(t *testing.T, s batch.Store, now time.Time, most int) []batch.Claim {
 	t.Helper()
-	claims, err := s.Claim(t.Context(), now, now.Add(30*time.Second), most)
+	claims, err := s.Claim(t.Context(), now, now.Add(30*time.Second), most, false)
 	must.Do(t, err)
 	return claims
 }
@@ -257,7 +257,7 @@ func room(t *testing.T, s batch.Store) {
 			}
 		}
 		var claims []batch.Claim
-		if claims, err = s.Claim(ctx, now, now.Add(time.Minute), 1); err != nil || len(claims) == 0 {
+		if claims, err = s.Claim(ctx, now, now.Add(time.Minute), 1, false); err != nil || len(claims) == 0 {
 			break
 		}
 		must.Do(t, s.Done(ctx, claims[0], now, true, make([]byte, 100)))
@@ -280,7 +280,7 @@ func room(t *testing.T, s batch.Store) {
 	}
 	// The first job was over at now: its results go an hour later.
 	later := now.Add(2 * time.Hour)
-	if claims, err := s.Claim(ctx, later, later.Add(time.Minute), 1); err != nil || len(claims) != 1 {
+	if claims, err := s.Claim(ctx, later, later.Add(time.Minute), 1, false); err != nil || len(claims) != 1 {
 		t.Errorf("when there is room again: %v, %v", claims, err)
 	}
 }
@@ -318,7 +318,7 @@ func halves(t *testing.T, s batch.Store) {
 	var err error
 	for range 20 {
 		var claims []batch.Claim
-		if claims, err = s.Claim(ctx, now, now.Add(time.Minute), 1); len(claims) == 0 {
+		if claims, err = s.Claim(ctx, now, now.Add(time.Minute), 1, true); len(claims) == 0 {
 			break
 		}
 		must.Do(t, s.Done(ctx, claims[0], now, true, make([]byte, 50)))
@@ -328,12 +328,22 @@ func halves(t *testing.T, s batch.Store) {
 		t.Errorf("%v lines of 50 bytes beside files of 400 and 300, then %v; want 2 of a, 4 of b, then that it is full", done, err)
 	}
 	must.Do(t, s.DeleteFile(ctx, "f"))
-	if claims, err := s.Claim(ctx, now, now.Add(time.Minute), 5); err != nil && !errors.Is(err, batch.ErrFull) || len(claims) != 3 {
+	if claims, err := s.Claim(ctx, now, now.Add(time.Minute), 5, true); err != nil && !errors.Is(err, batch.ErrFull) || len(claims) != 3 {
 		t.Errorf("when a file is gone: %v, %v; want 3 lines", claims, err)
 	}
-	must.Do(t, add("f", "o", true, 400))
-	must.Do(t, s.DeleteFile(ctx, "f"))
+	// Half is what it is when the line is begun, whatever it was when the job was.
 	must.Do(t, s.DeleteFile(ctx, "h"))
+	must.Do(t, add("f", "o", true, 400))
+	late := job("c", 1)
+	late.Half = true
+	must.Do(t, s.AddJob(ctx, late))
+	if claims, err := s.Claim(ctx, now, now.Add(time.Minute), 5, true); !errors.Is(err, batch.ErrFull) || len(claims) != 1 || claims[0].Job != "b" {
+		t.Errorf("beside other keys: %v, %v; want the last line of b", claims, err)
+	}
+	if claims, err := s.Claim(ctx, now, now.Add(time.Minute), 5, false); err != nil || len(claims) != 1 || claims[0].Job != "c" {
+		t.Errorf("alone by now: %v, %v; want the line of c", claims, err)
+	}
+	must.Do(t, s.DeleteFile(ctx, "f"))
 	must.Do(t, add("i", "alone", false, 700))
 }
 

@@ -44,7 +44,7 @@ func (p *program) jobs(ctx context.Context) (all []api.Job, err error) {
 func (p *program) runBatches(cfg *config.Config) {
 	failing := outage{alone: func() bool { return p.shared.alone() }}
 	r := batch.NewRunner(batch.Options{
-		Store: p.batches, Serve: p.gateway.ServeLine, Log: p.log, Slots: cfg.Batches.Slots,
+		Store: p.batches, Serve: p.gateway.ServeLine, Log: p.log, Slots: cfg.Batches.Slots, Halves: p.gateway.ManyKeys,
 		Asked: func(err error) {
 			if failing.tell(time.Now(), err) {
 				p.log.Warn("batch jobs rest: their store cannot be asked", "error", err)
