@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -280,13 +281,24 @@ func (m *Memory) Claim(_ context.Context, now, until time.Time, most int, halves
 		m.sweep(now)
 	}
 	full := m.used >= m.most // what runs may pass it; no more is begun
+	type runs struct {
+		job  *memoryJob
+		turn int // of the job among those of its owner
+	}
+	var open []runs
+	before := map[string]int{} // how many of an owner there were
 	for _, i := range rand.Perm(len(m.order)) {
-		id := m.order[i]
-		j := m.jobs[id]
+		j := m.jobs[m.order[i]]
 		j.settle(now)
-		if j.Status != InProgress || !now.Before(j.Expires) {
-			continue
+		if j.Status == InProgress && now.Before(j.Expires) {
+			open = append(open, runs{j, before[j.Owner]})
+			before[j.Owner]++
 		}
+	}
+	rand.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] }) // else who has many is mostly first
+	slices.SortStableFunc(open, func(a, b runs) int { return cmp.Compare(a.turn, b.turn) })
+	for _, p := range open {
+		j := p.job
 		if full || halves && m.own[j.Owner].bytes >= m.most/2 {
 			err = ErrFull
 			continue
@@ -294,12 +306,12 @@ func (m *Memory) Claim(_ context.Context, now, until time.Time, most int, halves
 		for line, held := range j.claims {
 			if len(all) < most && !held.After(now) {
 				j.claims[line] = until
-				all = append(all, Claim{id, line})
+				all = append(all, Claim{j.ID, line})
 			}
 		}
 		for ; len(all) < most && j.next < j.Total; j.next++ {
 			j.claims[j.next] = until
-			all = append(all, Claim{id, j.next})
+			all = append(all, Claim{j.ID, j.next})
 		}
 	}
 	return all, err

@@ -18,6 +18,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -62,6 +63,9 @@ type Store struct {
 	keep time.Duration
 
 	claim, done, renew, cancel, addFile, addJob *redis.Script
+
+	mu     sync.Mutex     // guards owners
+	owners map[any]string // the marks of those of the jobs that run, by id; it is never changed
 }
 
 // Open returns a store for files, and what comes of jobs, of at most most bytes in all,
@@ -352,18 +356,76 @@ func (s *Store) Claim(ctx context.Context, now, until time.Time, most int, halve
 	return all, err
 }
 
-// active returns jobs to look at: those that are to be cancelled, and some of the others
-// that run.
+// active returns jobs to look at: those that are to be cancelled, and of the others that
+// run one of each owner, then a second one of each, and so on.
 func (s *Store) active(ctx context.Context) (ids []string, err error) {
 	found, err := ask(ctx, s, func(ctx context.Context, rdb redis.UniversalClient) ([]redis.Z, error) {
 		return rdb.ZRangeWithScores(ctx, s.key("active"), 0, -1).Result()
 	})
-	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
-	slices.SortStableFunc(found, func(a, b redis.Z) int { return cmp.Compare(min(a.Score, 1), min(b.Score, 1)) })
+	if err != nil {
+		return nil, err
+	}
+	shuffle := func() { rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] }) }
+	shuffle()
+	owners, err := s.ownersOf(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	turn, before := make(map[any]int, len(found)), map[string]int{} // of a job among those of its owner; how many of an owner there were
+	for _, z := range found {
+		if z.Score > 0 { // else it is to be cancelled
+			owner := owners[z.Member]
+			before[owner]++
+			turn[z.Member] = before[owner]
+		}
+	}
+	shuffle() // else who has many is mostly first
+	slices.SortStableFunc(found, func(a, b redis.Z) int { return cmp.Compare(turn[a.Member], turn[b.Member]) })
 	for _, z := range found[:min(len(found), mostActive)] {
 		ids = append(ids, fmt.Sprint(z.Member))
 	}
-	return ids, err
+	return ids, nil
+}
+
+// ownersOf returns the marks of the owners of jobs that run. It asks for those alone that
+// it has not seen: an owner never changes.
+func (s *Store) ownersOf(ctx context.Context, jobs []redis.Z) (map[any]string, error) {
+	s.mu.Lock()
+	known := s.owners
+	s.mu.Unlock()
+	owners := make(map[any]string, len(jobs))
+	var fresh []any
+	for _, z := range jobs {
+		if owner, ok := known[z.Member]; ok {
+			owners[z.Member] = owner
+		} else {
+			fresh = append(fresh, z.Member)
+		}
+	}
+	if len(fresh) > 0 {
+		replies, err := ask(ctx, s, func(ctx context.Context, rdb redis.UniversalClient) ([]redis.Cmder, error) {
+			replies, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for _, id := range fresh {
+					p.HGet(ctx, s.key("job", fmt.Sprint(id)), "owner")
+				}
+				return nil
+			})
+			if errors.Is(err, redis.Nil) { // one that has expired, or of a build that marked none
+				err = nil
+			}
+			return replies, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i, id := range fresh {
+			owners[id] = replies[i].(*redis.StringCmd).Val()
+		}
+	}
+	s.mu.Lock()
+	s.owners = owners
+	s.mu.Unlock()
+	return owners, nil
 }
 
 // Renew implements batch.Store.

@@ -26,6 +26,7 @@ func Run(t *testing.T, open func(t *testing.T) batch.Store) {
 		"owners' lists": lists,
 		"room":          room,
 		"halves":        halves,
+		"turns":         turns,
 		"many jobs":     many,
 		"a dead cancel": deadCancel,
 	} {
@@ -345,6 +346,31 @@ func halves(t *testing.T, s batch.Store) {
 	}
 	must.Do(t, s.DeleteFile(ctx, "f"))
 	must.Do(t, add("i", "alone", false, 700))
+}
+
+// turns has an owner with many jobs leave every second look to one who has one job.
+func turns(t *testing.T, s batch.Store) {
+	ctx, now := t.Context(), time.Now()
+	add := func(id, owner string, lines int) {
+		j := job(id, lines)
+		j.Owner, j.Expires = owner, now.Add(time.Hour)
+		must.Do(t, s.AddJob(ctx, j))
+	}
+	for i := range 500 {
+		add(fmt.Sprint("o", i), "o", 5)
+	}
+	add("p", "p", 100)
+	got := 0
+	for range 60 {
+		for _, c := range must.Get(s.Claim(ctx, now, now.Add(time.Minute), 1, false))(t) {
+			if c.Job == "p" {
+				got++
+			}
+		}
+	}
+	if got < 10 { // of 30; fewer come by chance once in 10⁷
+		t.Errorf("one job beside 500 of another owner has %d of 60 lines", got)
+	}
 }
 
 // many bounds the jobs of one owner that run; those of others, and what is over, do not
