@@ -18,7 +18,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,6 +29,8 @@ import (
 var (
 	//go:embed room.lua
 	roomSource string // begins those that ask for the room
+	//go:embed look.lua
+	lookSource string
 	//go:embed claim.lua
 	claimSource string
 	//go:embed done.lua
@@ -48,8 +49,13 @@ const (
 	tag = "batch"
 
 	// mostActive is how many of all jobs that run are looked at for lines at once: others
-	// the next time, so that jobs that are stuck keep nobody off.
-	mostActive = 32
+	// the next time, so that jobs that are stuck keep nobody off. mostRandom more are looked
+	// at whoever's turn it is, to find those that a build added which knows no turns.
+	mostActive, mostRandom = 32, 4
+
+	// nobody is the mark of an owner who is not known: of a job of a build that marked none.
+	nobody = "0000000000000000"
+	marks  = "local nobody = '" + nobody + "'\n" // begins scripts that need it
 
 	// mostListed is how many files or jobs of one owner are listed, the newest ones, and
 	// mostKept how many of all owners there are: each takes room, whatever is in it.
@@ -62,10 +68,7 @@ type Store struct {
 	most int64
 	keep time.Duration
 
-	claim, done, renew, cancel, addFile, addJob *redis.Script
-
-	mu     sync.Mutex     // guards owners
-	owners map[any]string // the marks of those of the jobs that run, by id; it is never changed
+	looks, claim, done, renew, cancel, addFile, addJob *redis.Script
 }
 
 // Open returns a store for files, and what comes of jobs, of at most most bytes in all,
@@ -74,8 +77,9 @@ type Store struct {
 func Open(conn *redisconn.Client, most int64, keep time.Duration) *Store {
 	return &Store{
 		conn: conn, most: most, keep: keep,
-		claim: redis.NewScript(roomSource + claimSource), done: redis.NewScript(doneSource), renew: redis.NewScript(renewSource),
-		cancel: redis.NewScript(cancelSource), addFile: redis.NewScript(roomSource + addFileSource), addJob: redis.NewScript(roomSource + addJobSource),
+		looks: redis.NewScript(marks + lookSource), renew: redis.NewScript(renewSource), cancel: redis.NewScript(marks + cancelSource),
+		claim: redis.NewScript(marks + roomSource + claimSource), done: redis.NewScript(marks + roomSource + doneSource),
+		addFile: redis.NewScript(roomSource + addFileSource), addJob: redis.NewScript(roomSource + addJobSource),
 	}
 }
 
@@ -91,6 +95,14 @@ func at(text string) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(v)
+}
+
+// count returns the keys of what is counted (see room.lua), and others behind them.
+func (s *Store) count(more ...string) (keys []string) {
+	for _, name := range append([]string{"sizes", "ends", "owners", "sums"}, more...) {
+		keys = append(keys, s.key(name))
+	}
+	return keys
 }
 
 // run runs a script once.
@@ -109,12 +121,12 @@ func (s *Store) AddFile(ctx context.Context, f batch.File, content []byte) error
 		return err
 	}
 	added, err := s.run(ctx, s.addFile,
-		[]string{s.key("sizes"), s.key("ends"), s.key("file", f.ID), s.key("content", f.ID), s.key("files", f.Owner)},
+		append(s.count(), s.key("file", f.ID), s.key("content", f.ID), s.key("files", f.Owner)),
 		f.ID, ms(f.Created), ms(f.Expires), len(content), s.most, mostKept, head, content, mark(f.Owner), half(f.Half))
 	return cmp.Or(err, full(added))
 }
 
-// mark is what an owner's entries begin with in the count of the room: 16 bytes.
+// mark stands for an owner in what is counted, and in turns: 16 bytes.
 func mark(owner string) string {
 	sum := sha256.Sum256([]byte(owner))
 	return hex.EncodeToString(sum[:8])
@@ -206,10 +218,10 @@ func (s *Store) DeleteFile(ctx context.Context, id string) error {
 	}
 	return s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
 		_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			p.Del(ctx, s.key("file", id), s.key("content", id))
-			entry := mark(f.Owner) + id
-			p.HDel(ctx, s.key("sizes"), entry, id) // id alone: of a build that marked none
-			p.ZRem(ctx, s.key("ends"), entry, id)
+			p.Del(ctx, s.key("file", id), s.key("content", id), s.key("sums"))
+			p.HDel(ctx, s.key("sizes"), id)
+			p.HDel(ctx, s.key("owners"), id)
+			p.ZRem(ctx, s.key("ends"), id)
 			p.ZRem(ctx, s.key("files", f.Owner), id)
 			return nil
 		})
@@ -227,7 +239,7 @@ func (s *Store) AddJob(ctx context.Context, j batch.Job) error {
 		return cmp.Or(err, batch.ErrMany)
 	}
 	added, err := s.run(ctx, s.addJob,
-		[]string{s.key("sizes"), s.key("ends"), s.key("job", j.ID), s.key("active"), s.key("jobs", j.Owner)},
+		append(s.count(), s.key("job", j.ID), s.key("active"), s.key("turns"), s.key("jobs", j.Owner)),
 		j.ID, ms(j.Created), ms(j.Expires), len(j.Metadata), s.most, mostKept, s.keep.Milliseconds(),
 		string(cmp.Or(j.Status, batch.InProgress)), j.Total, head, mostListed, mark(j.Owner), half(j.Half))
 	return cmp.Or(err, full(added))
@@ -313,7 +325,7 @@ func (s *Store) Running(ctx context.Context, most int) (all []batch.Job, err err
 
 // Cancel implements batch.Store.
 func (s *Store) Cancel(ctx context.Context, id string, now time.Time) (batch.Job, error) {
-	found, err := s.run(ctx, s.cancel, []string{s.key("job", id), s.key("active")}, ms(now), id)
+	found, err := s.run(ctx, s.cancel, []string{s.key("job", id), s.key("active"), s.key("turns")}, ms(now), id)
 	switch {
 	case err != nil:
 		return batch.Job{}, err
@@ -328,15 +340,16 @@ func (s *Store) Cancel(ctx context.Context, id string, now time.Time) (batch.Job
 
 // Claim implements batch.Store.
 func (s *Store) Claim(ctx context.Context, now, until time.Time, most int, halves bool) (all []batch.Claim, err error) {
-	ids, err := s.active(ctx)
-	if err != nil || len(ids) == 0 {
+	jobs, err := s.look(ctx)
+	if err != nil || len(jobs) == 0 {
 		return nil, err
 	}
-	keys := []string{s.key("active"), s.key("sizes"), s.key("ends")}
+	keys := s.count("active", "turns")
 	args := []any{ms(now), ms(until), most, s.keep.Milliseconds(), s.most, batch.CancelWait.Milliseconds(), half(halves)}
-	for _, id := range ids {
+	for _, job := range jobs {
+		id := job[len(nobody):]
 		keys = append(keys, s.key("job", id), s.key("claims", id), s.key("results", id))
-		args = append(args, id)
+		args = append(args, job)
 	}
 	reply, err := s.run(ctx, s.claim, keys, args...)
 	if err != nil {
@@ -356,76 +369,16 @@ func (s *Store) Claim(ctx context.Context, now, until time.Time, most int, halve
 	return all, err
 }
 
-// active returns jobs to look at: those that are to be cancelled, and of the others that
-// run one of each owner, then a second one of each, and so on.
-func (s *Store) active(ctx context.Context) (ids []string, err error) {
-	found, err := ask(ctx, s, func(ctx context.Context, rdb redis.UniversalClient) ([]redis.Z, error) {
-		return rdb.ZRangeWithScores(ctx, s.key("active"), 0, -1).Result()
-	})
-	if err != nil {
-		return nil, err
-	}
-	shuffle := func() { rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] }) }
-	shuffle()
-	owners, err := s.ownersOf(ctx, found)
-	if err != nil {
-		return nil, err
-	}
-	turn, before := make(map[any]int, len(found)), map[string]int{} // of a job among those of its owner; how many of an owner there were
-	for _, z := range found {
-		if z.Score > 0 { // else it is to be cancelled
-			owner := owners[z.Member]
-			before[owner]++
-			turn[z.Member] = before[owner]
+// look returns jobs to look at, each behind the mark of its owner.
+func (s *Store) look(ctx context.Context) (jobs []string, err error) {
+	reply, err := s.run(ctx, s.looks, []string{s.key("active"), s.key("turns")}, mostActive, mostRandom, rand.Int32())
+	list, _ := reply.([]any)
+	for _, v := range list {
+		if job, ok := v.(string); ok && len(job) >= len(nobody) {
+			jobs = append(jobs, job)
 		}
 	}
-	shuffle() // else who has many is mostly first
-	slices.SortStableFunc(found, func(a, b redis.Z) int { return cmp.Compare(turn[a.Member], turn[b.Member]) })
-	for _, z := range found[:min(len(found), mostActive)] {
-		ids = append(ids, fmt.Sprint(z.Member))
-	}
-	return ids, nil
-}
-
-// ownersOf returns the marks of the owners of jobs that run. It asks for those alone that
-// it has not seen: an owner never changes.
-func (s *Store) ownersOf(ctx context.Context, jobs []redis.Z) (map[any]string, error) {
-	s.mu.Lock()
-	known := s.owners
-	s.mu.Unlock()
-	owners := make(map[any]string, len(jobs))
-	var fresh []any
-	for _, z := range jobs {
-		if owner, ok := known[z.Member]; ok {
-			owners[z.Member] = owner
-		} else {
-			fresh = append(fresh, z.Member)
-		}
-	}
-	if len(fresh) > 0 {
-		replies, err := ask(ctx, s, func(ctx context.Context, rdb redis.UniversalClient) ([]redis.Cmder, error) {
-			replies, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-				for _, id := range fresh {
-					p.HGet(ctx, s.key("job", fmt.Sprint(id)), "owner")
-				}
-				return nil
-			})
-			if errors.Is(err, redis.Nil) { // one that has expired, or of a build that marked none
-				err = nil
-			}
-			return replies, err
-		})
-		if err != nil {
-			return nil, err
-		}
-		for i, id := range fresh {
-			owners[id] = replies[i].(*redis.StringCmd).Val()
-		}
-	}
-	s.mu.Lock()
-	s.owners = owners
-	s.mu.Unlock()
-	return owners, nil
+	return jobs, err
 }
 
 // Renew implements batch.Store.
@@ -456,7 +409,8 @@ func (s *Store) Done(ctx context.Context, c batch.Claim, now time.Time, ok bool,
 	if ok {
 		counts = 1
 	}
-	found, err := s.run(ctx, s.done, []string{s.key("active"), s.key("job", c.Job), s.key("claims", c.Job), s.key("results", c.Job), s.key("sizes"), s.key("ends")},
+	keys := append(s.count("active", "turns"), s.key("job", c.Job), s.key("claims", c.Job), s.key("results", c.Job))
+	found, err := s.run(ctx, s.done, keys,
 		c.Job, c.Line, ms(now), counts, result, s.keep.Milliseconds())
 	if err == nil && found == int64(0) {
 		return batch.ErrNotFound

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -34,12 +37,12 @@ func TestEntriesOfAnOwner(t *testing.T) {
 	conn := must.Get(redisconn.New(config.Store{Addrs: []string{server.Addr}, Prefix: "pacer"}))(t)
 	t.Cleanup(conn.Close)
 	s := Open(conn, 1000, time.Hour)
-	var entries []any
+	var sizes, owners []any
 	for i := range mostKept / 2 {
-		entries = append(entries, mark("o")+fmt.Sprint(i), 0)
+		sizes, owners = append(sizes, fmt.Sprint(i), 0), append(owners, fmt.Sprint(i), mark("o"))
 	}
 	must.Do(t, conn.Do(t.Context(), func(ctx context.Context, rdb redis.UniversalClient) error {
-		return rdb.HSet(ctx, s.key("sizes"), entries...).Err()
+		return errors.Join(rdb.HSet(ctx, s.key("sizes"), sizes...).Err(), rdb.HSet(ctx, s.key("owners"), owners...).Err())
 	}))
 	now := time.Now()
 	for owner, want := range map[string]error{"o": batch.ErrHalf, "p": nil} {
@@ -81,17 +84,141 @@ func TestAJobBesideManyThatRest(t *testing.T) {
 	t.Error("the job of another owner is not found")
 }
 
-// What the build before had counted, without a mark, goes with its file.
-func TestAFileOfTheBuildBeforeLeavesItsRoom(t *testing.T) {
+// A build that knows no owners, and no turns, may run beside this one, before it or
+// behind it: what either of them deletes leaves its room, what it does is counted, and
+// jobs of it are done.
+func TestBesideABuildThatKnowsNoOwners(t *testing.T) {
 	s, do := storeOf(t)
 	now := time.Now()
-	must.Do(t, s.AddFile(t.Context(), batch.File{ID: "f", Owner: "o", Created: now, Expires: now.Add(time.Hour)}, make([]byte, 900)))
-	do(func(ctx context.Context, rdb redis.UniversalClient) error {
-		return errors.Join(rdb.Del(ctx, s.key("sizes"), s.key("ends")).Err(), rdb.HSet(ctx, s.key("sizes"), "f", 900).Err(),
-			rdb.ZAdd(ctx, s.key("ends"), redis.Z{Score: float64(ms(now.Add(time.Hour))), Member: "f"}).Err())
+	file := func(id string, size int) error {
+		return s.AddFile(t.Context(), batch.File{ID: id, Owner: "o", Half: true, Created: now, Expires: now.Add(time.Hour)}, make([]byte, size))
+	}
+	must.Do(t, file("f", 400))
+	do(func(ctx context.Context, rdb redis.UniversalClient) error { // what it stores: no owner is named
+		return errors.Join(rdb.HDel(ctx, s.key("owners"), "f").Err(), rdb.Del(ctx, s.key("sums")).Err())
 	})
 	must.Do(t, s.DeleteFile(t.Context(), "f"))
-	must.Do(t, s.AddFile(t.Context(), batch.File{ID: "g", Owner: "o", Created: now, Expires: now.Add(time.Hour)}, make([]byte, 900)))
+	must.Do(t, file("g", 400))
+	do(func(ctx context.Context, rdb redis.UniversalClient) error { // how it deletes; the sums live for a second
+		return errors.Join(rdb.HDel(ctx, s.key("sizes"), "g").Err(), rdb.ZRem(ctx, s.key("ends"), "g").Err(),
+			rdb.Del(ctx, s.key("file", "g"), s.key("content", "g"), s.key("sums")).Err())
+	})
+	must.Do(t, file("h", 400))
+	do(func(ctx context.Context, rdb redis.UniversalClient) error {
+		if owners := rdb.HGetAll(ctx, s.key("owners")).Val(); len(owners) != 1 || owners["h"] != mark("o") {
+			t.Errorf("the owners are %v, want that of h alone", owners)
+		}
+		return nil
+	})
+
+	must.Do(t, s.AddJob(t.Context(), batch.Job{ID: "j", Owner: "o", Half: true, Total: 2, Created: now, Expires: now.Add(time.Hour)}))
+	do(func(ctx context.Context, rdb redis.UniversalClient) error {
+		if n := rdb.HExists(ctx, s.key("sizes"), "j").Val(); !n {
+			t.Error("it finds no entry of the job, by its id, to count what comes of it")
+		}
+		return errors.Join(rdb.HDel(ctx, s.key("job", "j"), "owner").Err(), rdb.Del(ctx, s.key("turns")).Err())
+	})
+	for range 2 {
+		claims, err := s.Claim(t.Context(), now, now.Add(time.Minute), 1, true)
+		if err != nil || len(claims) != 1 {
+			t.Fatalf("a job that it added: %v, %v", claims, err)
+		}
+		must.Do(t, s.Done(t.Context(), claims[0], now, true, []byte("x")))
+	}
+	do(func(ctx context.Context, rdb redis.UniversalClient) error { // a job that it has ended is in turns
+		return errors.Join(rdb.ZAdd(ctx, s.key("turns"), redis.Z{Member: mark("o") + "j"}).Err())
+	})
+	if claims, err := s.Claim(t.Context(), now, now.Add(time.Minute), 1, true); err != nil || len(claims) != 0 {
+		t.Errorf("of a job that is over: %v, %v", claims, err)
+	}
+	do(func(ctx context.Context, rdb redis.UniversalClient) error {
+		if left := rdb.ZRange(ctx, s.key("turns"), 0, -1).Val(); len(left) != 0 {
+			t.Errorf("turns has %v", left)
+		}
+		return nil
+	})
+}
+
+// What a claim costs in Redis, in commands and in bytes that it sends, does not grow
+// with the jobs that run: nothing that names all of them is read.
+func TestTheCostOfAClaim(t *testing.T) {
+	s, do := storeOf(t)
+	now := time.Now()
+	jobs := 0
+	addJobs := func(upTo int) {
+		for ; jobs < upTo; jobs++ {
+			owner := fmt.Sprint("owner", jobs%4)
+			must.Do(t, s.AddJob(t.Context(), batch.Job{ID: fmt.Sprint("j", jobs), Owner: owner, Half: true, Total: 50, Created: now, Expires: now.Add(time.Hour)}))
+		}
+	}
+	cost := func() (commands, bytes int) {
+		do(func(ctx context.Context, rdb redis.UniversalClient) error {
+			must.Get(s.Claim(ctx, now, now.Add(time.Minute), 0, true))(t) // has the sums there, which are for all claims of a second
+			rdb.Persist(ctx, s.key("sums"))
+			count := func(name string) (n int) {
+				for _, m := range regexp.MustCompile(name+`(\d+)`).FindAllStringSubmatch(rdb.Info(ctx, "commandstats", "stats").Val(), -1) {
+					one, _ := strconv.Atoi(m[1])
+					n += one
+				}
+				return n
+			}
+			rdb.ConfigResetStat(ctx)
+			for range 20 {
+				if claims := must.Get(s.Claim(ctx, now, now.Add(time.Minute), 1, true))(t); len(claims) != 1 {
+					t.Errorf("got %v", claims)
+				}
+			}
+			commands, bytes = count(":calls="), count("total_net_output_bytes:")
+			if n := count("_(?:hgetall|hvals|hkeys):calls="); n > 0 {
+				t.Errorf("all entries were read %d times", n)
+			}
+			return nil
+		})
+		return commands / 20, bytes / 20
+	}
+	addJobs(80)
+	commands, bytes := cost()
+	addJobs(2000)
+	commandsOfMany, bytesOfMany := cost()
+	t.Logf("a claim among 80 jobs: %d commands, %d bytes sent; among 2,000: %d, %d", commands, bytes, commandsOfMany, bytesOfMany)
+	if commandsOfMany > commands+10 || bytesOfMany > 2*bytes || commandsOfMany > 300 {
+		t.Errorf("a claim among 2,000 jobs takes %d commands and sends %d bytes, among 80 %d and %d", commandsOfMany, bytesOfMany, commands, bytes)
+	}
+}
+
+// Sums that are kept are those that come of adding up, whatever was added, grew or went.
+func TestSumsAreWhatTheyAddUpTo(t *testing.T) {
+	s, do := storeOf(t)
+	now := time.Now()
+	sums := func() (sums map[string]string) {
+		do(func(ctx context.Context, rdb redis.UniversalClient) error {
+			sums = rdb.HGetAll(ctx, s.key("sums")).Val()
+			return nil
+		})
+		return sums
+	}
+	for i, step := range []func(){
+		func() {
+			must.Do(t, s.AddJob(t.Context(), batch.Job{ID: "j", Owner: "o", Metadata: []byte(`"abc"`), Total: 3, Created: now, Expires: now.Add(time.Hour)}))
+		},
+		func() {
+			must.Do(t, s.AddFile(t.Context(), batch.File{ID: "f", Owner: "o", Created: now, Expires: now.Add(time.Hour)}, make([]byte, 100)))
+		},
+		func() {
+			must.Do(t, s.AddFile(t.Context(), batch.File{ID: "g", Owner: "p", Created: now, Expires: now.Add(time.Minute)}, make([]byte, 50)))
+		},
+		func() { must.Do(t, s.Done(t.Context(), batch.Claim{Job: "j", Line: 1}, now, true, make([]byte, 30))) },
+		func() { must.Do(t, s.DeleteFile(t.Context(), "f")) },
+		func() { must.Get(s.Claim(t.Context(), now.Add(2*time.Minute), now.Add(3*time.Minute), 1, true))(t) },
+	} {
+		step()
+		kept := sums()
+		do(func(ctx context.Context, rdb redis.UniversalClient) error { return rdb.Del(ctx, s.key("sums")).Err() })
+		must.Get(s.Claim(t.Context(), now, now.Add(time.Minute), 0, true))(t) // adds up where jobs run
+		if added := sums(); len(kept) > 0 && len(added) > 0 && !maps.Equal(kept, added) {
+			t.Errorf("after step %d the sums are %v, and add up to %v", i, kept, added)
+		}
+	}
 }
 
 // An owner's lists end with the last of what they name, and forget what is beyond.
