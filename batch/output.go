@@ -18,7 +18,7 @@ const perRead = 64
 // others once the job is over.
 func WriteOutput(ctx context.Context, s Store, j Job, good bool, to io.Writer) error {
 	var in Input // names the lines that nobody came to do
-	if !good && j.Completed+j.Failed < j.Total {
+	if HoldsInput(j, good) {
 		content, _ := s.Content(ctx, j.Input) // what was done is there without it
 		in = Split(content)
 	}
@@ -48,6 +48,10 @@ func WriteOutput(ctx context.Context, s Store, j Job, good bool, to io.Writer) e
 	}
 	return nil
 }
+
+// HoldsInput reports whether WriteOutput holds the job's file, as there are lines to name
+// that nobody came to do.
+func HoldsInput(j Job, good bool) bool { return !good && j.Completed+j.Failed < j.Total }
 
 // Good reports whether a result has an answer of status 200. It looks for what
 // resultLine writes, and reads no answer: to parse all of them cost more than to send

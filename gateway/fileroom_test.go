@@ -83,6 +83,31 @@ func TestAKeyLeavesPlacesForFilesToOthers(t *testing.T) {
 	})
 }
 
+// What came of a job is told and sent whatever places are taken, unless the job's file is
+// held to name lines that nobody came to do.
+func TestOutputsTakeNoPlaceForFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := fileHouse(t)
+		ctx, store, now := t.Context(), h.gateway.batches, time.Now()
+		must.Do(t, store.AddJob(ctx, batch.Job{ID: "batch_a", Owner: "one", Input: "none", Total: 2, Created: now, Expires: now.Add(time.Hour)}))
+		for _, c := range must.Get(store.Claim(ctx, now, now.Add(time.Minute), 1, false))(t) {
+			must.Do(t, store.Done(ctx, c, now, true, []byte(`{"response":{"status_code":200,"body":{}}}`)))
+		}
+		must.Get(store.Cancel(ctx, "batch_a", now))(t)
+		for range mostFiles / 2 {
+			must.Get(h.gateway.fileRoom.whole.take("one", false))(t)
+		}
+		for path, want := range map[string]int{
+			"file-batch_a" + outputEnd: 200, "file-batch_a" + outputEnd + "/content": 200,
+			"file-batch_a" + errorsEnd: 503, "file-batch_a" + errorsEnd + "/content": 503,
+		} {
+			if r := h.do(h.request("GET", "/v1/files/"+path, "", "Authorization", "Bearer sk-one")); r.status != want {
+				t.Errorf("%s: got %d %s, want %d", path, r.status, r.body, want)
+			}
+		}
+	})
+}
+
 // An upload that comes on is answered, however long it takes.
 func TestALongUploadIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

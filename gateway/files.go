@@ -216,11 +216,13 @@ func (g *Gateway) showFile(_ http.ResponseWriter, r *http.Request, t *tenant) (a
 		if err != nil {
 			return nil, err
 		}
-		give, err := g.fileRoom.hold(g.setup.Load(), r, t)
-		if err != nil {
-			return nil, err
+		if batch.HoldsInput(o.job, o.good) {
+			give, err := g.fileRoom.hold(g.setup.Load(), r, t)
+			if err != nil {
+				return nil, err
+			}
+			defer give()
 		}
-		defer give()
 		var size counter
 		if err := batch.WriteOutput(r.Context(), g.batches, o.job, o.good, &size); err != nil {
 			return nil, err
@@ -278,11 +280,13 @@ func (g *Gateway) sendFile(w http.ResponseWriter, r *http.Request, t *tenant) (a
 			return nil, g.elsewhere(t, err)
 		}
 	}
-	give, err := g.fileRoom.hold(g.setup.Load(), r, t)
-	if err != nil {
-		return nil, err
+	if !ok || batch.HoldsInput(o.job, o.good) {
+		give, err := g.fileRoom.hold(g.setup.Load(), r, t)
+		if err != nil {
+			return nil, err
+		}
+		defer give()
 	}
-	defer give()
 	to := &timely{w: w, control: http.NewResponseController(w), start: time.Now(), idle: g.setup.Load().conf.Timeouts.Write}
 	if ok {
 		w.Header().Set("Content-Type", "application/jsonl")
