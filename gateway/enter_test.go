@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"strings"
@@ -125,6 +126,25 @@ func TestOneKeyDoesNotSendAllBodies(t *testing.T) {
 			<-time.After(time.Minute)
 		})
 	}
+}
+
+// A key that is alone has all bodies and buffers, also while its old secret is taken.
+func TestALoneKeyInRotationHasAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conf := keyed()
+		conf.Keys = append(conf.Keys, key(conf.Keys[0].Name, "sk-old"))
+		h := open(t, conf, map[string]http.Handler{"a": &script{answer: talk(1, time.Millisecond)}})
+		conf.Limits.Streams = 4
+		h.upload("sk-right", 900)
+		h.upload("sk-old", 900)
+		if r := h.post(chat, streamBody, "x-api-key", "sk-right"); r.status != 200 {
+			t.Errorf("a third body of four: got %d %s", r.status, r.body)
+		}
+		if limit := h.gateway.setup.Load().tenants[0].held.limit.Load(); limit != math.MaxInt64 {
+			t.Errorf("it may hold %d bytes, want all", limit)
+		}
+		<-time.After(time.Minute)
+	})
 }
 
 // A key's concurrency is that of its sequences: a hundred in one request are a hundred.

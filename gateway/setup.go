@@ -99,8 +99,10 @@ func newSetup(c *config.Config, backends map[string]*providers.Backend, old *set
 	for i := range c.Keys {
 		k := &c.Keys[i]
 		t := &tenant{name: k.Name, conf: k, limits: p.limits[limited{k.Name, k.Limits}], uploads: p.uploads[k.Name]}
-		t.held.limit.Store(tenantShare(c))
 		p.tenants = append(p.tenants, t)
+	}
+	for _, t := range p.tenants {
+		t.held.limit.Store(p.tenantShare())
 	}
 	return p
 }
@@ -163,11 +165,11 @@ func (p *setup) named(name string) *route {
 // tenantShare is how many bytes of bodies one tenant may hold: half of all, so
 // that one who fills the gateway leaves room for the others, and at least one
 // body, however it comes. Who is alone may have all.
-func tenantShare(c *config.Config) int64 {
-	if len(c.Keys) < 2 {
+func (p *setup) tenantShare() int64 {
+	if !p.several() {
 		return math.MaxInt64
 	}
-	return max(c.Limits.Buffered/2, c.Limits.Body+onHeap*(smallBody+unzipping))
+	return max(p.conf.Limits.Buffered/2, p.conf.Limits.Body+onHeap*(smallBody+unzipping))
 }
 
 // incarnation returns the backend that l is a lease on, nil if it is none of
