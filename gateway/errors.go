@@ -196,7 +196,7 @@ var fixedAnswers = []struct {
 	{errWrongMethod, answer{status: 405, typ: invalidRequest, code: "method_not_allowed", message: "This address does not know that method; see the Allow header."}},
 	{errNoSocket, answer{status: 426, typ: invalidRequest, code: "upgrade_required", message: "This endpoint is a WebSocket: connect with ws:// or wss:// over HTTP/1.1."}},
 	{errRatio, answer{status: 413, typ: invalidRequest, code: "compression_ratio", message: fmt.Sprintf("The request body unpacks to more than %d times its compressed size. Send it without Content-Encoding.", maxRatio)}},
-	{errSlowBody, answer{status: 408, typ: invalidRequest, code: "request_timeout", message: "The request body came too slowly."}},
+	{errSlowBody, answer{status: 408, typ: invalidRequest, code: "request_timeout", message: fmt.Sprintf("The request body came too slowly. It has to come with %d KiB/s, and without long breaks. Send it over a faster connection, or send less at once.", bodyRate>>10)}},
 	{errNoStore, answer{status: 503, typ: serverError, code: "store_unavailable", message: "Files and batches cannot be reached now. What was stored is not lost; try again.", retryAfter: 5 * time.Second}},
 	{errAccount, answer{status: 403, typ: "permission_error", code: "permission_denied", message: "This key may not use what the account of a backend keeps, for other keys use it too. Whoever runs this gateway allows it by allow: { account: true }."}},
 	{errOverloaded, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: "The gateway has too many requests under way.", retryAfter: time.Second}},

@@ -318,6 +318,9 @@ func TestSlowBodiesAreGivenUp(t *testing.T) {
 			if got := time.Since(start); resp.StatusCode != 408 || got < c.want-time.Second || got > c.want+time.Second {
 				t.Errorf("status %d after %v, want 408 after %v", resp.StatusCode, got, c.want)
 			}
+			if said := must.Get(io.ReadAll(resp.Body))(t); !strings.Contains(string(said), "4 KiB/s") || !strings.Contains(string(said), "send less at once") {
+				t.Errorf("the client reads neither the pace nor what to do: %s", said)
+			}
 			_ = conn.Close()
 			<-sent
 			<-time.After(time.Second) // http.Server holds the connection for a moment
