@@ -378,10 +378,10 @@ func (m *Memory) Results(_ context.Context, job string, from, n int) ([][]byte, 
 	if j == nil {
 		return nil, ErrNotFound
 	}
-	n = max(0, min(n, j.Total-from))
-	all := make([][]byte, n)
-	for i := range all {
-		all[i] = j.results[from+i]
+	var all [][]byte
+	for line, size := from, 0; line < min(from+n, j.Total) && size < MostRead; line++ {
+		all = append(all, j.results[line])
+		size += len(j.results[line])
 	}
 	return all, nil
 }

@@ -10,7 +10,7 @@ import (
 // requestName names a line in the output.
 func requestName(c Claim) string { return fmt.Sprintf("batch_req_%s_%d", c.Job, c.Line+1) }
 
-// perRead is how many results are read at once.
+// perRead is how many results are read at once, at most.
 const perRead = 64
 
 // WriteOutput writes the answers of a job, a line each in the order of its file:
@@ -22,10 +22,13 @@ func WriteOutput(ctx context.Context, s Store, j Job, good bool, to io.Writer) e
 		content, _ := s.Content(ctx, j.Input) // what was done is there without it
 		in = Split(content)
 	}
-	for from := 0; from < j.Total; from += perRead {
+	for from, read := 0, 0; from < j.Total; from += read {
 		results, err := s.Results(ctx, j.ID, from, perRead)
 		if err != nil {
 			return err
+		}
+		if read = len(results); read == 0 {
+			return ErrNotFound // it has fewer lines by now
 		}
 		for i, result := range results {
 			if result == nil {

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// MostRead is how many bytes of results are read at once, and one result more.
+const MostRead = 1 << 20
+
 // Store keeps files, jobs, and what came of their lines. It is safe for concurrent
 // use, and by several processes where it is shared. What was added is there until
 // it expires. Errors but ErrNotFound, ErrFull and ErrMany mean that the store cannot be
@@ -49,7 +52,7 @@ type Store interface {
 	// Release ends a claim without a result: the line is to be done again.
 	Release(ctx context.Context, c Claim) error
 
-	// Results returns what came of the lines from on, n at most; nil for a line of
-	// which nothing came.
+	// Results returns what came of the lines from on, n at most, and no more of them
+	// behind the one that makes it MostRead bytes; nil for a line of which nothing came.
 	Results(ctx context.Context, job string, from, n int) ([][]byte, error)
 }

@@ -43,6 +43,8 @@ var (
 	addFileSource string
 	//go:embed addjob.lua
 	addJobSource string
+	//go:embed results.lua
+	resultsSource string
 )
 
 const (
@@ -68,7 +70,7 @@ type Store struct {
 	most int64
 	keep time.Duration
 
-	looks, claim, done, renew, cancel, addFile, addJob *redis.Script
+	looks, claim, done, renew, cancel, addFile, addJob, results *redis.Script
 }
 
 // Open returns a store for files, and what comes of jobs, of at most most bytes in all,
@@ -79,6 +81,7 @@ func Open(conn *redisconn.Client, most int64, keep time.Duration) *Store {
 		conn: conn, most: most, keep: keep,
 		looks: redis.NewScript(marks + lookSource), renew: redis.NewScript(renewSource), cancel: redis.NewScript(marks + cancelSource),
 		claim: redis.NewScript(marks + roomSource + claimSource), done: redis.NewScript(marks + roomSource + doneSource),
+		results: redis.NewScript(resultsSource),
 		addFile: redis.NewScript(roomSource + addFileSource), addJob: redis.NewScript(roomSource + addJobSource),
 	}
 }
@@ -434,16 +437,11 @@ func (s *Store) Results(ctx context.Context, job string, from, n int) (all [][]b
 	if n = max(0, min(n, j.Total-from)); n == 0 {
 		return nil, nil
 	}
-	fields := make([]string, n)
-	for i := range fields {
-		fields[i] = strconv.Itoa(from + i)
-	}
-	values, err := ask(ctx, s, func(ctx context.Context, rdb redis.UniversalClient) ([]any, error) {
-		return rdb.HMGet(ctx, s.key("results", job), fields...).Result()
-	})
+	reply, err := s.run(ctx, s.results, []string{s.key("results", job)}, from, n, batch.MostRead)
 	if err != nil {
 		return nil, err
 	}
+	values, _ := reply.([]any)
 	for _, v := range values {
 		if text, ok := v.(string); ok {
 			all = append(all, []byte(text))

@@ -2,6 +2,7 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) batch.Store) {
 		"room":          room,
 		"halves":        halves,
 		"turns":         turns,
+		"large results": largeResults,
 		"many jobs":     many,
 		"a dead cancel": deadCancel,
 	} {
@@ -109,6 +111,23 @@ func linesOnce(t *testing.T, s batch.Store) {
 	results, err := s.Results(ctx, "a", 1, 10)
 	if err != nil || len(results) != 4 || string(results[0]) != "a-1" || string(results[3]) != "a-4" {
 		t.Errorf("got %q, %v", results, err)
+	}
+}
+
+// largeResults are read some at a time: an output is sent as slowly as its client reads.
+func largeResults(t *testing.T, s batch.Store) {
+	ctx, now := t.Context(), time.Now()
+	must.Do(t, s.AddJob(ctx, job("a", 5)))
+	for _, c := range claim(t, s, now, 5) {
+		if c.Line != 1 {
+			must.Do(t, s.Done(ctx, c, now, true, bytes.Repeat([]byte{'x'}, batch.MostRead*2/3)))
+		}
+	}
+	for _, want := range []struct{ from, results int }{{0, 3}, {1, 3}, {3, 2}, {4, 1}} {
+		results, err := s.Results(ctx, "a", want.from, 10)
+		if err != nil || len(results) != want.results {
+			t.Errorf("from line %d on there are %d results, %v; want %d", want.from, len(results), err, want.results)
+		}
 	}
 }
 
