@@ -126,9 +126,13 @@ func TestGooglesDialectPassesThrough(t *testing.T) {
 		}
 		h.idle()
 
-		engine.answer = flows(geminiFlow[:strings.Index(geminiFlow, "\r\n\r\n")+4], 0)
+		one := strings.Index(geminiFlow, "\r\n\r\n") + 4
+		engine.answer = flows(geminiFlow[:one+20], 0) // which ends within an event
 		for _, path := range []string{flowPath, flowPath + "?alt=sse"} {
 			r := h.post(path, body)
+			if strings.Count(r.body, `"candidates"`) != 1 {
+				t.Errorf("a part of an event is passed on: %q", r.body)
+			}
 			if !isCut(r.err) || !strings.Contains(r.body, `"status":"UNAVAILABLE"`) || path == flowPath && !json.Valid([]byte(r.body)) {
 				t.Errorf("got %q (%v), want an error and a cut", r.body, r.err)
 			}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/sse"
 )
 
 // What engines send with continuous_usage_stats, and what they would have sent
@@ -135,10 +137,10 @@ func TestTheCountIsThatOfTheLastContent(t *testing.T) {
 // An event that is too large to be held goes on as it came, in one piece or in
 // many.
 func TestAHugeEventKeepsItsUsage(t *testing.T) {
-	for _, size := range []int{maxHeld - 200, maxHeld + 200} {
+	for _, size := range []int{sse.MaxTail - 200, sse.MaxTail + 200} {
 		event := []byte(`data: {"choices":[{"delta":{"content":"` + strings.Repeat("a", size) + `"}}],"usage":{"completion_tokens":7}}` + "\n\n")
 		want := string(event)
-		if size < maxHeld {
+		if size < sse.MaxTail {
 			want = runningUsage.ReplaceAllString(want, "")
 		}
 		for _, step := range []int{len(event), 1000, 32 << 10} {

@@ -18,11 +18,11 @@ type eventMeter struct {
 	usage   Usage
 	next    int64 // the sequence_number of an event that would follow
 	image   bool  // one is completed; whether another follows, only the end tells
-	whole
+	tail    sse.Tail
 }
 
 func (m *eventMeter) Read(p []byte) (pass []byte, seen Seen) {
-	src, from := m.add(p)
+	src, from := m.tail.Add(p)
 	m.scan.Feed(p)
 	for ev, ok := m.scan.Next(); ok; ev, ok = m.scan.Next() {
 		m.take(ev, &seen)
@@ -31,20 +31,20 @@ func (m *eventMeter) Read(p []byte) (pass []byte, seen Seen) {
 	if !seen.Moved {
 		_, seen.Moved = m.scan.Pending()
 	}
-	return m.pass(src, 0, m.until(&m.scan, src, from)), seen
+	hold := m.tail.Until(&m.scan, src, from)
+	m.tail.Keep(src, hold)
+	return src[:hold], seen
 }
 
 // End passes on an event that lacks only its blank line, and none that lacks more.
 func (m *eventMeter) End() (pass []byte, seen Seen) {
-	pass, m.held = m.held, nil
-	from := m.read - int64(len(pass))
-	at, begun := m.scan.Pending()
+	pass, _, before := m.tail.Take(&m.scan)
 	ev, ok := m.scan.End()
 	if ok {
 		m.take(ev, &seen)
 	}
-	if broken := !ok || ev.Oversize || seen.Bad || len(bytes.TrimSpace(ev.Data)) == 0; broken && begun && at >= from {
-		pass = pass[:at-from]
+	if broken := !ok || ev.Oversize || seen.Bad || len(bytes.TrimSpace(ev.Data)) == 0; broken {
+		pass = pass[:before]
 	}
 	seen.Bad = false // the end of a stream may cut an event in two
 	seen.Done = seen.Done || m.image

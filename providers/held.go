@@ -8,10 +8,10 @@ func (m *streamMeter) Held() int { return int(m.holds) }
 
 // measure notes how much is held. It is a few MiB at most, by the bounds of each part.
 func (m *streamMeter) measure() {
-	m.holds = int32(m.scan.Held() + m.size())
+	m.holds = int32(m.scan.Held() + m.tail.Size() + cap(m.out))
 }
 
-// LetGo implements Meter. What is held back of an event is at most maxHeld, and
+// LetGo implements Meter. What is held back of an event is at most sse.MaxTail, and
 // stays: it may be one that must not go on.
 func (m *streamMeter) LetGo() {
 	m.scan.LetGo()
@@ -19,7 +19,7 @@ func (m *streamMeter) LetGo() {
 }
 
 // Held implements Meter.
-func (m *eventMeter) Held() int { return m.scan.Held() + m.size() }
+func (m *eventMeter) Held() int { return m.scan.Held() + m.tail.Size() }
 
 // LetGo implements Meter. What is held back stays, as that of a streamMeter.
 func (m *eventMeter) LetGo() { m.scan.LetGo() }

@@ -38,11 +38,16 @@ type streamMeter struct {
 	last    lastEvent
 	printed bool
 
-	whole
-	cut   bool // the last event was cut out: an LF that comes late goes with it
+	tail  sse.Tail
+	out   []byte // what is left of a read that something was cut out of
+	cut   bool   // the last event was cut out: an LF that comes late goes with it
 	chunk openai.Chunk
 	data  []byte // of the last event, as chunk was read from it
 }
+
+// keptBuffer is how large a buffer may be that a stream keeps for the next event,
+// in bytes: thousands of streams that had a large one each would keep them all.
+const keptBuffer = 2 << 10
 
 // passed is what went by since the rest of a streamMeter was told: whole events of the
 // shape.
@@ -62,7 +67,7 @@ func (m *streamMeter) Read(p []byte) (pass []byte, seen Seen) {
 	}
 	m.catchUp()
 	pass, seen = m.readEvents(p)
-	m.between = !m.last.waits && m.most == 0 && len(m.held) == 0 && m.scan.Between()
+	m.between = !m.last.waits && m.most == 0 && m.tail.Len() == 0 && m.scan.Between()
 	m.measure()
 	return pass, seen
 }
@@ -71,7 +76,7 @@ func (m *streamMeter) Read(p []byte) (pass []byte, seen Seen) {
 func (m *streamMeter) catchUp() {
 	if m.passed.events > 0 {
 		m.scan.SkipUnseen(m.passed.bytes)
-		m.read += m.passed.bytes
+		m.tail.Skip(m.passed.bytes)
 		m.chunks += m.passed.events
 		m.passed, m.cut = passed{}, false
 	}
@@ -97,7 +102,7 @@ func (m *streamMeter) next(seen *Seen) (sse.Event, bool) {
 // readEvents works on src: what is held, and p. done is how far of it is
 // passed on or cut out.
 func (m *streamMeter) readEvents(p []byte) (pass []byte, seen Seen) {
-	src, from := m.add(p)
+	src, from := m.tail.Add(p)
 	done := 0
 	m.out = m.out[:0]
 	if m.scan.Feed(p) > 0 {
@@ -118,7 +123,7 @@ func (m *streamMeter) readEvents(p []byte) (pass []byte, seen Seen) {
 			done = m.edit(ev, src, from, done)
 		}
 	}
-	hold := m.until(&m.scan, src, from)
+	hold := m.tail.Until(&m.scan, src, from)
 	if l := &m.last; l.waits && l.to == from+int64(hold) {
 		hold = int(l.from - from)
 	} else {
@@ -127,13 +132,21 @@ func (m *streamMeter) readEvents(p []byte) (pass []byte, seen Seen) {
 	if !seen.Moved {
 		_, seen.Moved = m.scan.Pending()
 	}
-	return m.pass(src, done, hold), seen
+	if pass = src[done:hold]; len(m.out) > 0 {
+		m.out = append(m.out, pass...)
+		pass = m.out
+	}
+	m.tail.Keep(src, hold)
+	if cap(m.out) > keptBuffer {
+		m.out = nil
+	}
+	return pass, seen
 }
 
 // ours reports whether ev, of which what came before from went on, is a usage event that
 // Pacer alone asked for.
 func (m *streamMeter) ours(ev sse.Event, from int64) bool {
-	return m.strip&StripEvent != 0 && m.chunk.UsageOnly && ev.From >= from && ev.Blank-ev.From <= maxHeld
+	return m.strip&StripEvent != 0 && m.chunk.UsageOnly && ev.From >= from && ev.Blank-ev.From <= sse.MaxTail
 }
 
 // lastEvent is an event that is held because the next one may add to it. All
@@ -209,7 +222,7 @@ func (m *streamMeter) edit(ev sse.Event, src []byte, from int64, done int) int {
 	}
 	raw := src[ev.From-from : ev.Blank-from]
 	at := bytes.Index(raw, m.data)
-	if at < 0 || len(raw) > maxHeld-2 { // the line end of a CRLF may have been held as well
+	if at < 0 || len(raw) > sse.MaxTail-2 { // the line end of a CRLF may have been held as well
 		return done
 	}
 	data := ev.From + int64(at)
@@ -238,19 +251,16 @@ func (m *streamMeter) End() (pass []byte, seen Seen) {
 	m.catchUp()
 	m.between = false
 	defer m.measure()
-	src := m.held
-	m.held, m.out = nil, m.out[:0]
-	from, done := m.read-int64(len(src)), 0
-	at, begun := m.scan.Pending()
+	src, from, before := m.tail.Take(&m.scan)
+	m.out = m.out[:0]
+	done := 0
 	ev, ok := m.scan.End()
 	if ok {
 		m.event(ev, &seen)
 	}
 	switch broken := !ok || ev.Oversize || seen.Bad || len(bytes.TrimSpace(ev.Data)) == 0; {
-	case broken && begun && at >= from:
-		src = src[:at-from]
-		done = m.release(src, from, done, nil)
 	case broken:
+		src = src[:before]
 		done = m.release(src, from, done, nil)
 	case m.ours(ev, from):
 		done = m.release(src, from, done, m.fingerprint(ev))

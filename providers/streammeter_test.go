@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
+	"github.com/pacer-dev/pacer/internal/sse"
 )
 
 // total is the sum of what a meter saw.
@@ -182,7 +183,7 @@ func TestWhatIsStripped(t *testing.T) {
 		{"error event", "event: error\n" + usageEvent, ""},
 		{"not JSON", `data: {"choices":[],"usage":{}` + "\n\n", ""},
 		{"comment that looks like it", `: {"choices":[],"usage":{}}` + "\n\n", ""},
-		{"too large", `data: {"choices":[],"usage":{},"x":"` + strings.Repeat("x", maxHeld) + `"}` + "\n\n", ""},
+		{"too large", `data: {"choices":[],"usage":{},"x":"` + strings.Repeat("x", sse.MaxTail) + `"}` + "\n\n", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stream, want := tt.stream+after, tt.want+after
@@ -229,7 +230,7 @@ func TestWholeEventsGoOn(t *testing.T) {
 		{"name alone", "event: mess", "event: mess", ""},
 		{"name and a part of the data", "event: error\ndata: {", "event: error\ndata: {", ""},
 		{"behind a whole one", chunk + "\ndata: {", "data: {", ""},
-		{"larger than what is held", chunk + "\ndata: " + strings.Repeat("x", maxHeld), "", ""},
+		{"larger than what is held", chunk + "\ndata: " + strings.Repeat("x", sse.MaxTail), "", ""},
 	} {
 		for _, strip := range []Strip{0, StripEvent, StripEvent | StripRunning} {
 			m := (&Backend{}).NewMeter("/chat/completions", true, strip)
@@ -267,8 +268,8 @@ func TestHoldingBackIsBounded(t *testing.T) {
 	for range 20 {
 		p, _ := m.Read(piece)
 		n += len(p)
-		if len(m.held) > maxHeld {
-			t.Fatalf("%d bytes are held back, want at most %d", len(m.held), maxHeld)
+		if m.tail.Len() > sse.MaxTail {
+			t.Fatalf("%d bytes are held back, want at most %d", m.tail.Len(), sse.MaxTail)
 		}
 	}
 	if n < 150_000 {

@@ -101,8 +101,10 @@ type Stream struct {
 	event   Event
 	shape   shape
 
-	plain, array bool // payloads go on as they are; and are items of an array
-	items        int  // that have gone on
+	plain, array bool         // payloads go on as they are; and are items of an array
+	items        int          // that have gone on
+	passed       *sse.Scanner // of the events that go on as they are; nil = none do
+	tail         sse.Tail     // of these
 
 	keep int
 	kept []byte
@@ -116,13 +118,21 @@ const keptOut = 4 << 10
 // and goes on as it is, but that an array is made of it for who asked for one.
 func NewStream(from, to Name, o Reply) *Stream {
 	o.Model = cut(o.Model, longestModel)
-	return &Stream{frames: table[from].frames(), from: table[from].hear(), to: table[to].stream(o), plain: o.Plain, array: o.Array}
+	s := &Stream{frames: table[from].frames(), from: table[from].hear(), to: table[to].stream(o), plain: o.Plain, array: o.Array}
+	if events, ok := s.frames.(*eventStream); ok && s.plain && !s.array {
+		s.passed = &events.scan
+	}
+	return s
 }
 
 // Feed takes the bytes that arrived, and returns those that go to the client.
 // They are valid until the next call.
 func (s *Stream) Feed(p []byte) (out []byte, look Look) {
 	s.begin()
+	src, from := p, int64(0)
+	if s.passed != nil {
+		src, from = s.tail.Add(p)
+	}
 	if rest := s.known(p); len(rest) > 0 {
 		s.frames.feed(rest)
 		for f, ok := s.frames.next(); ok; f, ok = s.frames.next() {
@@ -131,7 +141,12 @@ func (s *Stream) Feed(p []byte) (out []byte, look Look) {
 		}
 		s.look.Moved = s.look.Moved || s.frames.pending()
 	}
-	if s.plain && !s.array {
+	switch {
+	case s.passed != nil:
+		hold := s.tail.Until(s.passed, src, from)
+		s.tail.Keep(src, hold)
+		return src[:hold], s.look
+	case s.plain && !s.array:
 		return p, s.look
 	}
 	return s.out, s.look
@@ -140,9 +155,24 @@ func (s *Stream) Feed(p []byte) (out []byte, look Look) {
 // End is called when no more comes, and returns what is left to go out.
 func (s *Stream) End() (out []byte, look Look) {
 	s.begin()
-	if f, ok := s.frames.end(); ok {
+	var src []byte
+	before := 0
+	if s.passed != nil {
+		src, _, before = s.tail.Take(s.passed)
+	}
+	f, ok := s.frames.end()
+	if s.plain && s.array {
+		ok = ok && gjson.ValidBytes(f.data) // else the array would end within an item
+	}
+	if ok {
 		s.take(f, false)
-		s.look.Bad = false // the end of a stream may cut an event in two
+	}
+	if broken := !ok || s.look.Bad || len(f.data) == 0; broken {
+		src = src[:before]
+	}
+	s.look.Bad = false // the end of a stream may cut an event in two
+	if s.passed != nil {
+		return src, s.look
 	}
 	if s.plain && s.array && s.over && s.items > 0 {
 		s.out = append(s.out, "\n]"...)
@@ -201,7 +231,7 @@ const (
 // kept will take: there must be room for them before they are there. LetGo lets go of
 // the event that is under way: it will be lost, and the stream with it.
 func (s *Stream) Held() int {
-	n, out := s.frames.held()+cap(s.kept), cap(s.out)
+	n, out := s.frames.held()+s.tail.Size()+cap(s.kept), cap(s.out)
 	if k, ok := s.to.(keeper); ok {
 		n += k.held()
 		out = max(out, k.ends())

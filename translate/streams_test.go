@@ -262,6 +262,31 @@ func TestArrays(t *testing.T) {
 	}
 }
 
+// Of what is passed on as it is no part of an event goes out: where the target breaks off
+// within one, the client's SDK would take it for an event.
+func TestNoPartOfAnEventIsPassedOn(t *testing.T) {
+	r := reply
+	r.Plain = true
+	for name, stream := range map[Name]string{Gemini: streams[Gemini], Cohere: streams[Cohere]} {
+		for cut := range len(stream) {
+			s := NewStream(name, name, r)
+			out, _ := s.Feed([]byte(stream[:cut]))
+			got := string(out)
+			end, look := s.End()
+			got += string(end)
+			lines := strings.Split(strings.ReplaceAll(got, "\r", ""), "\n")
+			for _, line := range lines {
+				if data, ok := strings.CutPrefix(line, "data: "); ok && data != "[DONE]" && !gjson.Valid(data) {
+					t.Fatalf("%s cut at %d ends with %q", name, cut, line)
+				}
+			}
+			if !strings.HasPrefix(stream, got) || look.Bad {
+				t.Fatalf("%s cut at %d: %q, saw %+v", name, cut, got, look)
+			}
+		}
+	}
+}
+
 // A stream that ends early is not done, and its client is told.
 func TestAStreamThatBreaksOff(t *testing.T) {
 	for from, stream := range streams {
