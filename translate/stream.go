@@ -167,7 +167,8 @@ func (s *Stream) End() (out []byte, look Look) {
 	if ok {
 		s.take(f, false)
 	}
-	if broken := !ok || s.look.Bad || len(f.data) == 0; broken {
+	unread := s.over && string(f.data) != "[DONE]" && !gjson.ValidBytes(f.data) // nothing was taken of it
+	if broken := !ok || s.look.Bad || len(f.data) == 0 || unread; broken {
 		src = src[:before]
 	}
 	s.look.Bad = false // the end of a stream may cut an event in two

@@ -268,6 +268,7 @@ func TestNoPartOfAnEventIsPassedOn(t *testing.T) {
 	r := reply
 	r.Plain = true
 	for name, stream := range map[Name]string{Gemini: streams[Gemini], Cohere: streams[Cohere]} {
+		stream += `data: {"more":[1,2]}` + "\n\n" // behind the last event that is known
 		for cut := range len(stream) {
 			s := NewStream(name, name, r)
 			out, _ := s.Feed([]byte(stream[:cut]))
