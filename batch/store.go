@@ -52,7 +52,7 @@ type Store interface {
 	// Release ends a claim without a result: the line is to be done again.
 	Release(ctx context.Context, c Claim) error
 
-	// Results returns what came of the lines from on, n at most, and no more of them
-	// behind the one that makes it MostRead bytes; nil for a line of which nothing came.
+	// Results returns what came of the lines from on, n at most; nil for a line of which
+	// nothing came. It ends with the result that makes it MostRead bytes or more.
 	Results(ctx context.Context, job string, from, n int) ([][]byte, error)
 }

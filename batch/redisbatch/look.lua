@@ -1,6 +1,6 @@
--- Returns jobs to look at, each behind the mark of its owner: those that are to be cancelled; of the others that run
--- one of each owner, then a second one of each, and so on; and a few at random, among which are those in time that a
--- build added which knows no turns. Its cost grows with how many it returns, and not with how many run.
+-- Returns jobs to look at, each behind the mark of its owner. Those that are to be cancelled come first. Of the others
+-- that run it takes one of each owner, then a second one of each, and so on. A few more are taken at random: so jobs are
+-- found that a build added which knows no turns. Its cost grows with how many it returns, and not with how many run.
 -- KEYS: the jobs that run; turns, a sorted set in which each has the score 0 and stands behind the mark of its owner.
 -- ARGV: the most of the first kind, and of the second; the most of the third; a seed
 local active, turns, most = KEYS[1], KEYS[2], tonumber(ARGV[1])

@@ -41,6 +41,8 @@ var (
 	cancelSource string
 	//go:embed addfile.lua
 	addFileSource string
+	//go:embed deletefile.lua
+	deleteFileSource string
 	//go:embed addjob.lua
 	addJobSource string
 	//go:embed results.lua
@@ -70,7 +72,7 @@ type Store struct {
 	most int64
 	keep time.Duration
 
-	looks, claim, done, renew, cancel, addFile, addJob, results *redis.Script
+	looks, claim, done, renew, cancel, addFile, deleteFile, addJob, results *redis.Script
 }
 
 // Open returns a store for files, and what comes of jobs, of at most most bytes in all,
@@ -82,7 +84,7 @@ func Open(conn *redisconn.Client, most int64, keep time.Duration) *Store {
 		looks: redis.NewScript(marks + lookSource), renew: redis.NewScript(renewSource), cancel: redis.NewScript(marks + cancelSource),
 		claim: redis.NewScript(marks + roomSource + claimSource), done: redis.NewScript(marks + roomSource + doneSource),
 		results: redis.NewScript(resultsSource),
-		addFile: redis.NewScript(roomSource + addFileSource), addJob: redis.NewScript(roomSource + addJobSource),
+		addFile: redis.NewScript(roomSource + addFileSource), deleteFile: redis.NewScript(roomSource + deleteFileSource), addJob: redis.NewScript(roomSource + addJobSource),
 	}
 }
 
@@ -219,17 +221,8 @@ func (s *Store) DeleteFile(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
-		_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			p.Del(ctx, s.key("file", id), s.key("content", id), s.key("sums"))
-			p.HDel(ctx, s.key("sizes"), id)
-			p.HDel(ctx, s.key("owners"), id)
-			p.ZRem(ctx, s.key("ends"), id)
-			p.ZRem(ctx, s.key("files", f.Owner), id)
-			return nil
-		})
-		return err
-	})
+	_, err = s.run(ctx, s.deleteFile, append(s.count(), s.key("file", id), s.key("content", id), s.key("files", f.Owner)), id)
+	return err
 }
 
 // AddJob implements batch.Store.

@@ -4,14 +4,22 @@
 -- It lives for a second and is then added up anew, as such a build does not keep it.
 local sizes, ends, owners, sums = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
+-- shrink drops id from the count, and what it takes from the sums.
+local function shrink(id)
+  local bytes, mark = redis.call('HGET', sizes, id), redis.call('HGET', owners, id)
+  redis.call('HDEL', sizes, id)
+  redis.call('HDEL', owners, id)
+  redis.call('ZREM', ends, id)
+  if not bytes or redis.call('HEXISTS', sums, 'all') == 0 then return end
+  redis.call('HINCRBY', sums, 'all', 0 - bytes) -- of 0 this is 0, and no -0, which is no integer to Redis
+  if not mark then return end
+  redis.call('HINCRBY', sums, mark, 0 - bytes)
+  if redis.call('HINCRBY', sums, mark .. ':n', -1) <= 0 then redis.call('HDEL', sums, mark, mark .. ':n') end
+end
+
 -- forget drops from the count what has expired.
 local function forget(now)
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, 1000)) do
-    redis.call('HDEL', sizes, id)
-    redis.call('HDEL', owners, id)
-    redis.call('ZREM', ends, id)
-    redis.call('DEL', sums)
-  end
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, 1000)) do shrink(id) end
 end
 
 -- sum adds up, unless that was done within a second. It also drops owners of what is gone.
