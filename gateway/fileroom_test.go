@@ -98,7 +98,7 @@ func TestOutputsTakeNoPlaceForFiles(t *testing.T) {
 			must.Get(h.gateway.fileRoom.whole.take("one", false))(t)
 		}
 		for path, want := range map[string]int{
-			"file-batch_a" + outputEnd: 200, "file-batch_a" + outputEnd + "/content": 200,
+			"file-batch_a" + outputEnd: 503, "file-batch_a" + outputEnd + "/content": 200,
 			"file-batch_a" + errorsEnd: 503, "file-batch_a" + errorsEnd + "/content": 503,
 		} {
 			if r := h.do(h.request("GET", "/v1/files/"+path, "", "Authorization", "Bearer sk-one")); r.status != want {

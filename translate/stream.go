@@ -161,9 +161,6 @@ func (s *Stream) End() (out []byte, look Look) {
 		src, _, before = s.tail.Take(s.passed)
 	}
 	f, ok := s.frames.end()
-	if s.plain && s.array {
-		ok = ok && gjson.ValidBytes(f.data) // else the array would end within an item
-	}
 	if ok {
 		s.take(f, false)
 	}
@@ -181,9 +178,9 @@ func (s *Stream) End() (out []byte, look Look) {
 	return s.out, s.look
 }
 
-// item passes a payload on as an item of an array.
+// item passes a payload on as an item of an array. What is no JSON would break all of it.
 func (s *Stream) item(data []byte) {
-	if len(data) == 0 {
+	if !gjson.ValidBytes(data) {
 		return
 	}
 	mark := ",\r\n"

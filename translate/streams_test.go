@@ -253,6 +253,15 @@ func TestArrays(t *testing.T) {
 			if broken := begun + string(s.Break("gone")); !gjson.Valid(broken) || !strings.Contains(broken, "gone") {
 				t.Errorf("%s breaks off with %s", from, broken)
 			}
+			if from != Gemini {
+				continue
+			}
+			s = NewStream(from, Gemini, r)
+			out, look := s.Feed([]byte(stream[:strings.Index(stream, "data: ")] + "data: {\"half\":\n\n" + stream))
+			begun = string(out)
+			if end, _ := s.End(); !look.Bad || !gjson.Valid(begun+string(end)) {
+				t.Errorf("with an event that is no JSON: saw %+v in %s%s", look, begun, end)
+			}
 		}
 	}
 	r := reply
