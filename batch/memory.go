@@ -58,15 +58,7 @@ func (m *Memory) AddFile(_ context.Context, f File, content []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := int64(len(content))
-	room := func() error {
-		switch own := m.own[f.Owner]; {
-		case f.Half && (own.bytes+n > m.most/2 || own.files >= mostJobs/2):
-			return ErrHalf
-		case m.used+n > m.most || len(m.files) >= mostJobs:
-			return ErrFull
-		}
-		return nil
-	}
+	room := func() error { return m.room(f.Owner, f.Half, n, m.own[f.Owner].files, len(m.files)) }
 	if room() != nil {
 		m.sweep(f.Created)
 	}
@@ -75,6 +67,18 @@ func (m *Memory) AddFile(_ context.Context, f File, content []byte) error {
 	}
 	m.count(f.Owner, share{n, 1, 0})
 	m.files[f.ID] = &memoryFile{f, bytes.Clone(content)}
+	return nil
+}
+
+// room says why there is none for n bytes more of owner, who has own of all entries of that
+// kind; nil = there is. half: it has half of everything at most. mu is held.
+func (m *Memory) room(owner string, half bool, n int64, own, all int) error {
+	switch {
+	case half && (m.own[owner].bytes+n > m.most/2 || own >= mostJobs/2):
+		return ErrHalf
+	case m.used+n > m.most || all >= mostJobs:
+		return ErrFull
+	}
 	return nil
 }
 
@@ -164,15 +168,7 @@ func (m *Memory) AddJob(_ context.Context, j Job) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	notes := int64(len(j.Metadata))
-	room := func() error {
-		switch own := m.own[j.Owner]; {
-		case j.Half && (own.bytes+notes > m.most/2 || own.jobs >= mostJobs/2):
-			return ErrHalf
-		case m.used+notes > m.most || len(m.jobs) >= mostJobs:
-			return ErrFull
-		}
-		return nil
-	}
+	room := func() error { return m.room(j.Owner, j.Half, notes, m.own[j.Owner].jobs, len(m.jobs)) }
 	if room() != nil {
 		m.sweep(j.Created)
 	}
