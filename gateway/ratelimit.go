@@ -29,7 +29,7 @@ func (o *order) beginBody() error {
 	if o.g.clients > 0 {
 		most = min(most, o.g.clients)
 	}
-	if n := o.tenant.sending.Add(1); o.setup.several() && n > max(int64(most)/2, 1) {
+	if n := o.tenant.sending.Add(1); n > max(int64(most)/2, 1) && o.setup.several() {
 		o.tenant.sending.Add(-1)
 		return errManyBodies
 	}
